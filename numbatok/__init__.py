@@ -1,0 +1,45 @@
+"""numbatok: the fastest exact tokenizer that anyone can ``pip install`` without a compiler.
+
+>>> import numbatok
+>>> tok = numbatok.get_encoding("gpt2")
+>>> tok.encode("Hello world")
+array([15496,   995], dtype=uint32)
+
+Importing the package imports neither NumPy nor Numba; the first use of a name does what that name needs.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+#: Public names, each with the module that defines it.
+_HOME = {
+    "AddedToken": "numbatok.added_tokens",
+    "TokenBatch": "numbatok.batch",
+    "Tokenizer": "numbatok.tokenizer",
+    "VocabularyError": "numbatok.errors",
+    "get_encoding": "numbatok.loading.embedded",
+}
+
+__all__ = ["AddedToken", "TokenBatch", "Tokenizer", "VocabularyError", "__version__", "get_encoding"]
+
+if TYPE_CHECKING:
+    from numbatok.added_tokens import AddedToken
+    from numbatok.batch import TokenBatch
+    from numbatok.errors import VocabularyError
+    from numbatok.loading.embedded import get_encoding
+    from numbatok.tokenizer import Tokenizer
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'numbatok' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -1,0 +1,107 @@
+"""Added tokens: strings with an id of their own, found in the text before it is split; and who may use them."""
+
+from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from numbatok.errors import VocabularyError
+
+MOST_NODES = 1 << 24  # kernels.added: a trie's node takes 24 bits of an edge
+
+AllowedSpecial = Literal["all"] | AbstractSet[str] | Collection[str]
+
+
+@dataclass(frozen=True)
+class AddedToken:
+    """A string that becomes one id wherever it stands in a text.
+
+    ``special`` ones (``<|endoftext|>``) steer a model: ``allowed_special`` and ``disallowed_special`` decide whether
+    a text may hold them, and decoding can leave them out. The others always count.
+    """
+
+    content: str
+    id: int
+    special: bool = True
+
+
+class AddedTokens(Sequence[AddedToken]):
+    """The added tokens of a tokenizer, in order of their ids, with the trie that finds them."""
+
+    def __init__(self, tokens: Iterable[AddedToken]) -> None:
+        self._tokens = tuple(sorted(tokens, key=lambda token: token.id))
+        self.specials = {token.content: token.id for token in self._tokens if token.special}
+        seen: dict[str, int] = {}
+        for token in self._tokens:
+            if not token.content:
+                raise VocabularyError(f"added token {token.id} is empty; it needs at least one character")
+            if not 0 <= token.id < 1 << 32:
+                raise VocabularyError(f"added token {token.content!r} has id {token.id}; ids are 0 to 2**32 - 1")
+            if token.content in seen:
+                raise VocabularyError(
+                    f"added token {token.content!r} is given twice, with ids {seen[token.content]} and {token.id}"
+                )
+            seen[token.content] = token.id
+            try:
+                token.content.encode()
+            except UnicodeEncodeError as error:
+                raise VocabularyError(f"added token {token.content!r} has a lone surrogate: {error.reason}") from None
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def __getitem__(self, index: int) -> AddedToken:  # type: ignore[override]
+        return self._tokens[index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AddedTokens) and self._tokens == other._tokens
+
+    def __hash__(self) -> int:
+        return hash(self._tokens)
+
+    def trie(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32]]:
+        """(edges, token_at_node): rows (node, byte, next node) from the root 0, and which token ends at a node or -1."""
+        children: dict[tuple[int, int], int] = {}
+        at_node = [-1]
+        for index, token in enumerate(self._tokens):
+            node = 0
+            for byte in token.content.encode():
+                following = children.get((node, byte))
+                if following is None:
+                    following = children[node, byte] = len(at_node)
+                    at_node.append(-1)
+                node = following
+            at_node[node] = index
+        if len(at_node) >= MOST_NODES:
+            raise VocabularyError(f"added tokens of {len(at_node)} bytes in all; at most {MOST_NODES} are supported")
+        edges = np.array([(node, byte, following) for (node, byte), following in children.items()], np.uint32)
+        return edges.reshape(-1, 3), np.array(at_node, np.int32)
+
+    def first_bytes(self) -> list[int]:
+        """The bytes that added tokens begin with, in order."""
+        return sorted({token.content.encode()[0] for token in self._tokens})
+
+    def policy(self, allowed: AllowedSpecial, disallowed: AllowedSpecial) -> tuple[frozenset[str], frozenset[str]]:
+        """(allowed, refused) special tokens from a call's two arguments; refused wins where both name one."""
+        permitted = frozenset(self.specials) if allowed == "all" else self._named("allowed_special", allowed)
+        if disallowed == "all":
+            return permitted, frozenset(self.specials) - permitted
+        return permitted, self._named("disallowed_special", disallowed)
+
+    def _named(self, argument: str, given: object) -> frozenset[str]:
+        """The given collection of special tokens as a set, or an error that says what is wrong with it."""
+        if isinstance(given, str) or not isinstance(given, Collection):
+            raise TypeError(f'{argument} must be "all" or a collection of special tokens, not {given!r}')
+        names = frozenset(given)
+        for name in names:
+            if name not in self.specials:
+                known = ", ".join(map(repr, list(self.specials)[:5])) or "none"
+                more = len(self.specials) - 5
+                raise ValueError(
+                    f"{argument} names {name!r}, which is not a special token of this tokenizer; it has {known}"
+                    + (f" and {more} more" if more > 0 else "")
+                )
+        return names

@@ -1,0 +1,89 @@
+"""The result of encoding many texts: flat ids and the places where each text's begin."""
+
+from collections.abc import Iterator
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+
+
+class TokenBatch:
+    """Ids of many documents in one array.
+
+    Attributes
+    ----------
+    ids : uint32[total], the ids of all documents one after the other
+    offsets : int64[documents + 1]; document ``i`` is ``ids[offsets[i]:offsets[i + 1]]``
+
+    Indexing gives a view of one document's ids, slicing a batch of some documents (a view too where the step is 1).
+
+    >>> batch = numbatok.get_encoding("gpt2").encode_batch(["Hello", "", "world"])
+    >>> batch[0], len(batch), batch.lengths
+    (array([15496], dtype=uint32), 3, array([1, 0, 1]))
+    """
+
+    __slots__ = ("ids", "offsets")
+
+    def __init__(self, ids: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> None:
+        ids, offsets = np.asarray(ids), np.asarray(offsets)
+        if ids.ndim != 1 or ids.dtype != np.uint32:
+            raise TypeError(f"ids must be a one-dimensional uint32 array, not {ids.ndim}-dimensional {ids.dtype}")
+        if offsets.ndim != 1 or offsets.dtype != np.int64 or len(offsets) == 0:
+            raise TypeError("offsets must be a one-dimensional int64 array with one more element than documents")
+        if offsets[0] < 0 or offsets[-1] > len(ids) or (np.diff(offsets) < 0).any():
+            raise ValueError(f"offsets must rise from 0 or more to at most {len(ids)}, the number of ids")
+        self.ids = ids
+        self.offsets = offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> npt.NDArray[np.uint32]: ...
+    @overload
+    def __getitem__(self, index: slice) -> "TokenBatch": ...
+    def __getitem__(self, index: int | slice) -> "npt.NDArray[np.uint32] | TokenBatch":
+        if not isinstance(index, slice):
+            number = range(len(self))[index]  # the usual IndexError and TypeError, negative numbers from the end
+            return self.ids[self.offsets[number] : self.offsets[number + 1]]
+        start, stop, step = index.indices(len(self))
+        if step == 1:
+            stop = max(start, stop)
+            first, last = self.offsets[start], self.offsets[stop]
+            return TokenBatch(self.ids[first:last], self.offsets[start : stop + 1] - first)
+        documents = [self[number] for number in range(start, stop, step)]
+        offsets = np.zeros(len(documents) + 1, np.int64)
+        np.cumsum([len(ids) for ids in documents], out=offsets[1:])
+        return TokenBatch(np.concatenate([*documents, np.empty(0, np.uint32)]), offsets)
+
+    def __iter__(self) -> Iterator[npt.NDArray[np.uint32]]:
+        edges = self.offsets.tolist()
+        for begin, end in zip(edges, edges[1:], strict=False):
+            yield self.ids[begin:end]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether two batches hold the same documents."""
+        if not isinstance(other, TokenBatch):
+            return NotImplemented
+        return np.array_equal(self.lengths, other.lengths) and np.array_equal(self._own_ids(), other._own_ids())
+
+    __hash__ = None  # type: ignore[assignment]  # it holds arrays, which can change
+
+    def __repr__(self) -> str:
+        return f"TokenBatch({len(self)} documents, {int(self.offsets[-1] - self.offsets[0])} ids)"
+
+    def __reduce__(self) -> tuple[type["TokenBatch"], tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]]:
+        return TokenBatch, (self._own_ids(), self.offsets - self.offsets[0])
+
+    def _own_ids(self) -> npt.NDArray[np.uint32]:
+        return self.ids[self.offsets[0] : self.offsets[-1]]
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """int64[documents], the number of ids of each."""
+        return np.diff(self.offsets)
+
+    def tolist(self) -> list[list[int]]:
+        """A list of ints for each document."""
+        ids, edges = self.ids.tolist(), self.offsets.tolist()
+        return [ids[begin:end] for begin, end in zip(edges, edges[1:], strict=False)]

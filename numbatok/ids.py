@@ -1,0 +1,66 @@
+"""Ids as callers give them: arrays of any integer type, lists, batches; as kernels take them: flat uint32."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from numbatok.batch import TokenBatch
+
+Ids = npt.NDArray[np.uint32]
+Offsets = npt.NDArray[np.int64]
+
+_MOST = (1 << 32) - 1
+
+
+def _no_such_id(id: object, position: int, where: str, vocab_size: int) -> ValueError:
+    return ValueError(f"id {id} at position {position}{where} is not in this vocabulary of {vocab_size} tokens")
+
+
+def as_ids(ids: object, vocab_size: int, where: str = "") -> Ids:
+    """One document's ids as a contiguous uint32 array, without a copy where they are one.
+
+    Raises TypeError for what is no sequence of integers, and ValueError for an id that does not fit, which no
+    vocabulary has.
+    """
+    if isinstance(ids, TokenBatch):
+        raise TypeError(
+            "ids must be those of one document, not a TokenBatch; decode_batch decodes all of its documents"
+        )
+    array = np.asarray(ids)
+    if array.ndim != 1:
+        raise TypeError(
+            f"ids must be a one-dimensional sequence of integers, not {type(ids).__name__} {ids!r:.60}{where}"
+        )
+    if array.size == 0:
+        return np.empty(0, np.uint32)
+    if array.dtype.kind == "O" and all(isinstance(id, int) for id in array):
+        position = next(i for i, id in enumerate(array) if not 0 <= id <= _MOST)
+        raise _no_such_id(array[position], position, where, vocab_size)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"ids must be integers, not {array.dtype}{where}")
+    if array.dtype != np.uint32:
+        wrong = (array < 0) | (array > _MOST)
+        if wrong.any():
+            position = int(np.argmax(wrong))
+            raise _no_such_id(array[position], position, where, vocab_size)
+    return np.ascontiguousarray(array, np.uint32)
+
+
+def as_flat_ids(batch: "TokenBatch | Iterable[object]", vocab_size: int) -> tuple[Ids, Offsets]:
+    """(ids, offsets) of many documents, from a batch or any iterable of documents' ids."""
+    if isinstance(batch, TokenBatch):
+        return np.ascontiguousarray(batch.ids), np.ascontiguousarray(batch.offsets)
+    if isinstance(batch, str | bytes) or not isinstance(batch, Iterable):
+        raise TypeError(f"batch must be a TokenBatch or an iterable of sequences of ids, not {type(batch).__name__}")
+    documents = [as_ids(ids, vocab_size, f" of the document at index {i}") for i, ids in enumerate(batch)]
+    offsets = np.zeros(len(documents) + 1, np.int64)
+    np.cumsum([len(ids) for ids in documents], out=offsets[1:])
+    return np.concatenate([np.empty(0, np.uint32), *documents]), offsets
+
+
+def unknown_id(ids: Ids, place: int, offsets: Offsets, vocab_size: int, batch: bool) -> ValueError:
+    """The error for the id at ``place`` in the flat ids, which no token has."""
+    document = int(np.searchsorted(offsets, place, side="right")) - 1
+    where = f" of the document at index {document}" if batch else ""
+    return _no_such_id(int(ids[place]), place - int(offsets[document]), where, vocab_size)

@@ -1,0 +1,366 @@
+"""LLVM instructions that Numba has no word for: the only module that imports llvmlite.
+
+Every function here is a ``numba.extending.intrinsic``: it emits a few LLVM instructions in place, needs no compiler
+besides Numba's own, and can be cached. On a target without the instruction (no AVX2, no prefetch) LLVM writes an
+equivalent sequence, so nothing here asks which processor it runs on.
+
+Loads and stores do not check their index, which saves up to 4 ns a pretoken in the key loop. With
+``NUMBA_BOUNDSCHECK=1`` the same functions check and raise IndexError, so the tests can run every kernel guarded.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, config
+from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
+
+_I1 = ir.IntType(1)
+_I8 = ir.IntType(8)
+_I16 = ir.IntType(16)
+_I32 = ir.IntType(32)
+_I64 = ir.IntType(64)
+_BYTE_POINTER = _I8.as_pointer()
+_BLOCK = ir.VectorType(_I8, 64)
+
+
+def _element_pointer(context, builder, array_type, array, index, element_bytes):
+    """Address of ``array[index]``; guarded for ``element_bytes`` bytes from there when bounds are checked."""
+    parts = context.make_array(array_type)(context, builder, array)
+    pointer = builder.gep(parts.data, [index], inbounds=True)
+    if config.BOUNDSCHECK:
+        itemsize = context.get_abi_sizeof(context.get_data_type(array_type.dtype))
+        used = ir.Constant(_I64, -(-element_bytes // itemsize))
+        end = builder.add(index, used)
+        bad = builder.or_(
+            builder.icmp_signed("<", index, ir.Constant(_I64, 0)),
+            builder.icmp_signed(">", end, parts.nitems),
+        )
+        with cgutils.if_unlikely(builder, bad):
+            context.call_conv.return_user_exc(builder, IndexError, ("kernel access outside its array",))
+    return pointer
+
+
+def _splat(builder, value, vector_type):
+    """A vector with ``value`` in every lane."""
+    undefined = ir.Constant(vector_type, ir.Undefined)
+    lane = builder.insert_element(undefined, value, ir.Constant(_I32, 0))
+    zeros = ir.Constant(ir.VectorType(_I32, vector_type.count), [0] * vector_type.count)
+    return builder.shuffle_vector(lane, undefined, zeros)
+
+
+def _array_over(context, builder, array_type, address, length):
+    """A NumPy array value over memory that nobody owns through it."""
+    array = context.make_array(array_type)(context, builder)
+    item = context.get_data_type(array_type.dtype)
+    itemsize = ir.Constant(_I64, context.get_abi_sizeof(item))
+    populate_array(
+        array,
+        data=builder.inttoptr(address, item.as_pointer()),
+        shape=cgutils.pack_array(builder, [length]),
+        strides=cgutils.pack_array(builder, [itemsize]),
+        itemsize=itemsize,
+        meminfo=None,
+    )
+    return array._getvalue()
+
+
+@intrinsic
+def array_at(typingctx, address, length, dtype):
+    """One-dimensional array of ``length`` elements of ``dtype`` over the memory at ``address``; owns nothing."""
+    array_type = types.Array(dtype.instance_type, 1, "C")
+    signature = array_type(types.int64, types.int64, dtype)
+
+    def codegen(context, builder, signature, args):
+        return _array_over(context, builder, array_type, args[0], args[1])
+
+    return signature, codegen
+
+
+# Records of int64 fields: see dtypes.py. As functions of Numba these three took half of all compile time.
+
+
+def _field_pointer(builder, record, index):
+    return builder.gep(builder.inttoptr(record, _I64.as_pointer()), [index])
+
+
+@intrinsic
+def field(typingctx, record, index):
+    """Field ``index`` of the record of int64 at address ``record``."""
+    signature = types.int64(types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        return builder.load(_field_pointer(builder, *args))
+
+    return signature, codegen
+
+
+@intrinsic
+def set_field(typingctx, record, index, value):
+    """Write field ``index`` of the record of int64 at address ``record``."""
+    signature = types.void(types.int64, types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        builder.store(args[2], _field_pointer(builder, args[0], args[1]))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def table(typingctx, record, index, dtype):
+    """The array of ``dtype`` whose address and length are fields ``index`` and ``index + 1`` of a record."""
+    array_type = types.Array(dtype.instance_type, 1, "C")
+    signature = array_type(types.int64, types.int64, dtype)
+
+    def codegen(context, builder, signature, args):
+        record, index, _ = args
+        address = builder.load(_field_pointer(builder, record, index))
+        length = builder.load(_field_pointer(builder, record, builder.add(index, ir.Constant(_I64, 1))))
+        return _array_over(context, builder, array_type, address, length)
+
+    return signature, codegen
+
+
+@intrinsic
+def at(typingctx, array, index):
+    """``array[index]`` without a bounds check or wraparound."""
+    signature = array.dtype(array, types.int64)
+
+    def codegen(context, builder, signature, args):
+        itemsize = context.get_abi_sizeof(context.get_data_type(array.dtype))
+        return builder.load(_element_pointer(context, builder, array, *args, itemsize))
+
+    return signature, codegen
+
+
+@intrinsic
+def put(typingctx, array, index, value):
+    """``array[index] = value`` without a bounds check or wraparound."""
+    signature = types.void(array, types.int64, array.dtype)
+
+    def codegen(context, builder, signature, args):
+        itemsize = context.get_abi_sizeof(context.get_data_type(array.dtype))
+        builder.store(args[2], _element_pointer(context, builder, array, args[0], args[1], itemsize))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def load_u64(typingctx, array, index):
+    """The eight bytes from ``array[index]`` on (uint8), as one little-endian uint64, at any alignment."""
+    signature = types.uint64(array, types.int64)
+
+    def codegen(context, builder, signature, args):
+        pointer = _element_pointer(context, builder, array, *args, 8)
+        load = builder.load(builder.bitcast(pointer, _I64.as_pointer()))
+        load.align = 1
+        return load
+
+    return signature, codegen
+
+
+@intrinsic
+def store_u64(typingctx, array, index, value):
+    """Write ``value`` as eight bytes from ``array[index]`` on (uint8), at any alignment."""
+    signature = types.void(array, types.int64, types.uint64)
+
+    def codegen(context, builder, signature, args):
+        pointer = _element_pointer(context, builder, array, args[0], args[1], 8)
+        store = builder.store(args[2], builder.bitcast(pointer, _I64.as_pointer()))
+        store.align = 1
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def copy_16_bytes(typingctx, target, target_index, source, source_index):
+    """Copy the 16 bytes at ``source[source_index]`` to ``target[target_index]``, whatever the element types."""
+    signature = types.void(target, types.int64, source, types.int64)
+
+    def codegen(context, builder, signature, args):
+        pair = ir.VectorType(_I64, 2)
+        read = _element_pointer(context, builder, source, args[2], args[3], 16)
+        write = _element_pointer(context, builder, target, args[0], args[1], 16)
+        load = builder.load(builder.bitcast(read, pair.as_pointer()))
+        load.align = 1
+        builder.store(load, builder.bitcast(write, pair.as_pointer())).align = 1
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def range_mask(typingctx, array, index, low, count, case_bit):
+    """Bitmap of the 64 bytes from ``array[index]`` on: bit i is set where ``((b | case_bit) - low) < count``.
+
+    All arithmetic is on uint8, so one call tests one range of bytes; ``case_bit=32`` folds ASCII letters, 0 folds
+    nothing. Compiles to two compares and two ``vpmovmskb`` on AVX2, to one mask compare on AVX-512.
+    """
+    signature = types.uint64(array, types.int64, types.uint8, types.uint8, types.uint8)
+
+    def codegen(context, builder, signature, args):
+        array_value, index_value, low_value, count_value, case_value = args
+        pointer = _element_pointer(context, builder, array, array_value, index_value, 64)
+        block = builder.load(builder.bitcast(pointer, _BLOCK.as_pointer()))
+        block.align = 1
+        folded = builder.or_(block, _splat(builder, case_value, _BLOCK))
+        shifted = builder.sub(folded, _splat(builder, low_value, _BLOCK))
+        inside = builder.icmp_unsigned("<", shifted, _splat(builder, count_value, _BLOCK))
+        return builder.bitcast(inside, _I64)
+
+    return signature, codegen
+
+
+@intrinsic
+def put_8_positions(typingctx, array, index, packed, base):
+    """``array[index + j] = base + byte j of packed`` for j in 0..7 (array of uint16): one 16-byte store."""
+    signature = types.void(array, types.int64, types.uint64, types.uint16)
+
+    def codegen(context, builder, signature, args):
+        lanes = ir.VectorType(_I16, 8)
+        pointer = _element_pointer(context, builder, array, args[0], args[1], 16)
+        wide = builder.zext(builder.bitcast(args[2], ir.VectorType(_I8, 8)), lanes)
+        total = builder.add(wide, _splat(builder, args[3], lanes))
+        builder.store(total, builder.bitcast(pointer, lanes.as_pointer())).align = 2
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+def _bit_count_intrinsic(name, takes_flag, doc):
+    """An intrinsic over uint64 that calls ``llvm.<name>.i64``."""
+
+    @intrinsic
+    def count(typingctx, value):
+        signature = types.uint64(types.uint64)
+
+        def codegen(context, builder, signature, args):
+            parameters = [_I64, _I1] if takes_flag else [_I64]
+            function_type = ir.FunctionType(_I64, parameters)
+            function = cgutils.get_or_insert_function(builder.module, function_type, f"llvm.{name}.i64")
+            flags = [ir.Constant(_I1, 0)] if takes_flag else []
+            return builder.call(function, [args[0], *flags])
+
+        return signature, codegen
+
+    count.__doc__ = doc
+    return count
+
+
+trailing_zeros = _bit_count_intrinsic("cttz", True, "Number of zero bits below the lowest set bit; 64 for zero.")
+leading_zeros = _bit_count_intrinsic("ctlz", True, "Number of zero bits above the highest set bit; 64 for zero.")
+set_bits = _bit_count_intrinsic("ctpop", False, "Number of set bits.")
+
+
+@intrinsic
+def prefetch(typingctx, array, index):
+    """Ask the processor to fetch the cache line of ``array[index]``; never faults, so never checked."""
+    signature = types.void(array, types.int64)
+
+    def codegen(context, builder, signature, args):
+        parts = context.make_array(array)(context, builder, args[0])
+        pointer = builder.bitcast(builder.gep(parts.data, [args[1]]), _BYTE_POINTER)
+        function_type = ir.FunctionType(ir.VoidType(), [_BYTE_POINTER, _I32, _I32, _I32])
+        function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+        read, keep, data = (ir.Constant(_I32, n) for n in (0, 3, 1))
+        builder.call(function, [pointer, read, keep, data])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def call_kernel(typingctx, address, arguments):
+    """Call the kernel whose native code is at ``address`` (:attr:`jit.Kernel.address`) with a tuple of int64.
+
+    An indirect call: the callee is compiled and cached on its own, once, however many kernels reach it, and is never
+    inlined. Its exceptions (only ``NUMBA_BOUNDSCHECK=1`` raises any) pass through.
+    """
+    signature = types.int64(types.int64, arguments)
+
+    def codegen(context, builder, signature, args):
+        convention = context.call_conv
+        function_type = convention.get_function_type(types.int64, arguments.types)
+        function = builder.inttoptr(args[0], function_type.as_pointer())
+        result = cgutils.alloca_once_value(builder, ir.Constant(_I64, 0))
+        exception = cgutils.alloca_once(builder, function_type.args[1].pointee)
+        values = cgutils.unpack_tuple(builder, args[1])
+        code = builder.call(function, [result, exception, *values])
+        status = convention._get_return_status(builder, code, builder.load(exception))
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        return builder.load(result)
+
+    return signature, codegen
+
+
+# The three below call CPython by symbol name, so their kernels keep the GIL (jit.py: ``holding_gil``).
+
+
+def _python_call(builder, name, result, arguments):
+    """Call a C-API function with (type, value) ``arguments``."""
+    function_type = ir.FunctionType(result, [kind for kind, _ in arguments])
+    function = cgutils.get_or_insert_function(builder.module, function_type, name)
+    return builder.call(function, [value for _, value in arguments])
+
+
+@intrinsic
+def list_item(typingctx, list_id, index):
+    """``id(list[index])`` of the list whose ``id`` is ``list_id``; a borrowed reference."""
+    signature = types.int64(types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        owner = builder.inttoptr(args[0], _BYTE_POINTER)
+        item = _python_call(builder, "PyList_GetItem", _BYTE_POINTER, [(_BYTE_POINTER, owner), (_I64, args[1])])
+        return builder.ptrtoint(item, _I64)
+
+    return signature, codegen
+
+
+@intrinsic
+def utf8_of_str(typingctx, object_id):
+    """(address, bytes) of the UTF-8 of a ``str``, kept by it; (0, 0) for lone surrogates or another type."""
+    signature = types.UniTuple(types.int64, 2)(types.int64)
+
+    def codegen(context, builder, signature, args):
+        size = cgutils.alloca_once_value(builder, ir.Constant(_I64, 0))
+        owner = builder.inttoptr(args[0], _BYTE_POINTER)
+        text = _python_call(
+            builder,
+            "PyUnicode_AsUTF8AndSize",
+            _BYTE_POINTER,
+            [(_BYTE_POINTER, owner), (_I64.as_pointer(), size)],
+        )
+        address = builder.ptrtoint(text, _I64)
+        with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", address, ir.Constant(_I64, 0))):
+            _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
+            builder.store(ir.Constant(_I64, 0), size)
+        return context.make_tuple(builder, signature.return_type, [address, builder.load(size)])
+
+    return signature, codegen
+
+
+@intrinsic
+def memory_of_bytes(typingctx, object_id):
+    """(address, bytes) of a ``bytes`` object's memory; (0, 0) for another type."""
+    signature = types.UniTuple(types.int64, 2)(types.int64)
+
+    def codegen(context, builder, signature, args):
+        size = cgutils.alloca_once_value(builder, ir.Constant(_I64, 0))
+        data = cgutils.alloca_once_value(builder, ir.Constant(_I64, 0))
+        owner = builder.inttoptr(args[0], _BYTE_POINTER)
+        status = _python_call(
+            builder,
+            "PyBytes_AsStringAndSize",
+            _I32,
+            [(_BYTE_POINTER, owner), (_I64.as_pointer(), data), (_I64.as_pointer(), size)],
+        )
+        with cgutils.if_unlikely(builder, builder.icmp_signed("<", status, ir.Constant(_I32, 0))):
+            _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
+            builder.store(ir.Constant(_I64, 0), data)
+            builder.store(ir.Constant(_I64, 0), size)
+        return context.make_tuple(builder, signature.return_type, [builder.load(data), builder.load(size)])
+
+    return signature, codegen

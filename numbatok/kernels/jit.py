@@ -1,0 +1,144 @@
+"""How kernels are compiled and how their machine code is kept: the only module that calls ``njit``.
+
+Options, and why each is set:
+
+``nogil=True``
+    Kernels touch no Python object, so other Python threads run meanwhile. Only the kernels that read strings through
+    the C API keep the GIL (:func:`kernel` with ``holding_gil=True``).
+``error_model="numpy"``
+    Division does not test for zero; no kernel divides by a value it has not checked.
+no ``fastmath``, no ``inline``
+    Kernels are integer code; forced inlining made a test kernel twice as slow and its compile time half as long again.
+
+Numba's own cache goes stale when a helper in another file changes, and its key leaves out the options and
+``NUMBA_BOUNDSCHECK``. :class:`_PackageCache` mends both: the stamp is one digest over all sources of this package, the
+key holds the options, and data files carry the digest in their name, so a reader can't meet another version's file.
+"""
+
+import functools
+import hashlib
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core import config
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+from numbatok import notices
+
+_OPTIONS: dict[str, Any] = {"error_model": "numpy"}
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+#: Every kernel made by :func:`kernel`, by name: what ``numbatok warmup`` walks and what the tests inspect.
+kernels: dict[str, "Kernel"] = {}
+
+
+@functools.cache
+def source_digest() -> str:
+    """SHA-256 (hex) over the paths and contents of every ``.py`` file of the package."""
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(path.relative_to(_PACKAGE).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+class _PackageCache(FunctionCache):
+    """A kernel cache that cannot go stale and whose failures cost time, never an error."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        super().__init__(function)
+        digest = source_digest()
+        base = self._impl.filename_base
+        self._cache_file = IndexDataCacheFile(self._cache_path, base, digest)
+        self._cache_file._data_name_pattern = f"{base}.{digest[:16]}.{{number:d}}.nbc"
+        self._options = tuple(sorted(options.items()))
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (*super()._index_key(sig, codegen), self._options, bool(config.BOUNDSCHECK))
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            found = super().load_overload(sig, target_context)
+        except Exception as error:  # a damaged file, or one that vanished: compile again
+            notices.log.debug("kernel cache of %s not read: %r", self._name, error)
+            found = None
+        if found is None:
+            notices.compiling()
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except OSError as error:
+            notices.cache_not_writable(str(error))
+
+
+def helper(function: Callable[..., Any]) -> Any:
+    """Decorate a function that kernels call: compiled into each kernel that uses it, with that kernel's types."""
+    return numba.njit(**_OPTIONS)(function)
+
+
+class Kernel:
+    """An entry point from Python: compiled, or loaded from the cache, on first use, for one signature.
+
+    ``signature`` names the Numba types of the arguments, so no second specialisation can appear unseen: a call with
+    other types is a TypeError.
+    """
+
+    def __init__(self, function: Callable[..., Any], signature: str, holding_gil: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.name = function.__name__
+        self.signature = signature
+        self._function = function
+        self._options = {**_OPTIONS, "nogil": not holding_gil}
+        self._lock = threading.Lock()
+        self._compiled: Any = None
+        kernels[self.name] = self
+
+    def compiled(self) -> Any:
+        """The compiled function, callable from Python and from other kernels; the first call takes seconds."""
+        if self._compiled is None:
+            with self._lock:
+                if self._compiled is None:
+                    self._compiled = self._compile()
+        return self._compiled
+
+    @functools.cached_property
+    def address(self) -> int:
+        """Where the native code is, for :func:`intrinsics.call_kernel`; valid for the life of the process."""
+        (result,) = self.compiled().overloads.values()
+        address: int = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
+        return address
+
+    def __call__(self, *args: Any) -> Any:
+        return self.compiled()(*args)
+
+    def _compile(self) -> Any:
+        if config.DISABLE_JIT:
+            raise RuntimeError(
+                "numbatok's kernels are machine code and cannot run with NUMBA_DISABLE_JIT=1: unset it "
+                "(NUMBA_BOUNDSCHECK=1 checks indices, NUMBA_JIT_COVERAGE=1 measures coverage)"
+            )
+        started = time.perf_counter()
+        dispatcher = numba.njit(**self._options)(self._function)
+        try:
+            dispatcher._cache = _PackageCache(self._function, self._options)
+        except (RuntimeError, OSError) as error:  # no place that numba tries can be written
+            notices.cache_not_writable(str(error))
+            notices.compiling()
+        dispatcher.compile(self.signature)
+        dispatcher.disable_compile()
+        notices.log.debug("kernel %s ready in %.2f s", self.name, time.perf_counter() - started)
+        return dispatcher
+
+
+def kernel(signature: str, *, holding_gil: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
+    """Decorate an entry point; ``signature`` as in ``"int64(int64, int64)"``."""
+
+    def decorate(function: Callable[..., Any]) -> Kernel:
+        return Kernel(function, signature, holding_gil)
+
+    return decorate

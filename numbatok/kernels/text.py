@@ -1,0 +1,110 @@
+"""Where Python keeps text: addresses without copies, and whether bytes are UTF-8."""
+
+import numpy as np
+
+from numbatok.kernels.dtypes import (
+    WORK_DOCUMENT,
+    WORK_OUTPUT_USED,
+    WORK_POSITION,
+    WORK_TEXT,
+    ZERO,
+)
+from numbatok.kernels.intrinsics import array_at, at, list_item, load_u64, memory_of_bytes, put, set_field, utf8_of_str
+from numbatok.kernels.jit import helper, kernel
+
+IS_STR = 0
+IS_BYTES = -1
+IS_NEITHER = -2  # another type, or a str with lone surrogates
+
+_HIGH_BITS = np.uint64(0x8080808080808080)
+
+
+@helper
+def _locate(object_id):
+    """(kind, address, bytes) of the text in a Python object."""
+    address, length = utf8_of_str(object_id)
+    if address != 0:
+        return IS_STR, address, length
+    address, length = memory_of_bytes(object_id)
+    if address != 0:
+        return IS_BYTES, address, length
+    return IS_NEITHER, np.int64(0), np.int64(0)
+
+
+@kernel("int64(int64, int64)", holding_gil=True)
+def locate_text(object_id, work):
+    """Point ``WORK_TEXT`` at the UTF-8 of a ``str``, or the memory of a ``bytes``, and set the scratch to its start.
+
+    ``object_id`` is ``id(text)``; the caller keeps ``text`` alive. Returns the bytes of a ``str``, else IS_BYTES or
+    IS_NEITHER. A non-ASCII ``str`` keeps its UTF-8 inside itself from then on.
+    """
+    kind, address, length = _locate(object_id)
+    set_field(work, WORK_TEXT, address)
+    set_field(work, WORK_TEXT + 1, length)
+    set_field(work, WORK_DOCUMENT, 0)
+    set_field(work, WORK_POSITION, 0)
+    set_field(work, WORK_OUTPUT_USED, 0)
+    return length if kind == IS_STR else kind
+
+
+@kernel("int64(int64, int64, int64, int64, int64)", holding_gil=True)
+def locate_list(list_id, count, addresses, lengths, kinds):
+    """The same for each item of a list, into int64[count], int64[count] and int8[count] at the given addresses.
+
+    Returns the number of bytes in all. 20,000 ``str`` take 0.2 ms.
+    """
+    address_of = array_at(addresses, count, np.int64)
+    length_of = array_at(lengths, count, np.int64)
+    kind_of = array_at(kinds, count, np.int8)
+    total = np.int64(0)
+    for i in range(count):
+        kind, address, length = _locate(list_item(list_id, i))
+        put(address_of, i, address)
+        put(length_of, i, length)
+        put(kind_of, i, np.int8(kind))
+        total += length
+    return total
+
+
+@helper
+def _continues(text, position, stop):
+    """Whether ``text[position]`` exists and is a continuation byte."""
+    return position < stop and at(text, position) & np.uint8(0xC0) == np.uint8(0x80)
+
+
+@kernel("int64(int64, int64)")
+def first_invalid_utf8(address, length):
+    """Byte offset of the first sequence that is not UTF-8 (RFC 3629: no surrogates, no overlong form), or -1."""
+    text = array_at(address, length, np.uint8)
+    position = np.int64(0)
+    while position < length:
+        while position + 8 <= length and load_u64(text, position) & _HIGH_BITS == ZERO:
+            position += 8
+        if position == length:
+            break
+        lead = at(text, position)
+        if lead < 0x80:
+            position += 1
+            continue
+        second = at(text, position + 1) if position + 1 < length else np.uint8(0)
+        if 0xC2 <= lead < 0xE0:
+            size = 2
+            low, high = 0x80, 0xBF
+        elif 0xE0 <= lead < 0xF0:
+            size = 3
+            low = 0xA0 if lead == 0xE0 else 0x80
+            high = 0x9F if lead == 0xED else 0xBF
+        elif 0xF0 <= lead < 0xF5:
+            size = 4
+            low = 0x90 if lead == 0xF0 else 0x80
+            high = 0x8F if lead == 0xF4 else 0xBF
+        else:
+            return position
+        if second < low or second > high:
+            return position
+        if size > 2 and not _continues(text, position + 2, length):
+            return position
+        if size > 3 and not _continues(text, position + 3, length):
+            return position
+        position += size
+    return np.int64(-1)

@@ -1,0 +1,35 @@
+"""Memory for tables: zeroed, in huge pages where the system has them."""
+
+import mmap
+
+import numpy as np
+import numpy.typing as npt
+
+HUGE_PAGE = 2 << 20
+
+
+def zeros(count: int, dtype: type[np.generic]) -> npt.NDArray[np.generic]:
+    """A zeroed array, from 2 MiB on in huge pages aligned to their size, where the system offers them.
+
+    4 KiB pages under the cache table cost a quarter of the speed. The advice must come before the first touch, and
+    ``np.zeros`` gives no such moment on every system, hence the mapping; elsewhere plain ``np.zeros`` does.
+    """
+    size = count * np.dtype(dtype).itemsize
+    if size < HUGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.zeros(count, dtype)
+    try:
+        region = mmap.mmap(-1, size + HUGE_PAGE)
+    except OSError as error:
+        raise MemoryError(f"{size} bytes for a table: {error}") from error
+    offset = -np.frombuffer(region, np.uint8).__array_interface__["data"][0] % HUGE_PAGE
+    try:
+        region.madvise(mmap.MADV_HUGEPAGE)
+    except OSError:  # a kernel without huge pages: ordinary ones do
+        pass
+    return np.frombuffer(region, dtype, count, offset)
+
+
+def address_of(array: npt.NDArray[np.generic]) -> int:
+    """The address of an array's first element."""
+    address: int = array.__array_interface__["data"][0]
+    return address

@@ -1,0 +1,133 @@
+"""What one caller works in: buffers, the cache table, and how they grow. One caller at a time holds a scratch."""
+
+import numpy as np
+import numpy.typing as npt
+
+from numbatok.kernels import cache, dtypes
+from numbatok.memory import address_of, zeros
+
+TABLE_ENTRIES = 1 << 12  # of a new scratch: 128 KiB
+MOST_ENTRIES = 1 << 21  # 64 MiB; past half of it the table is wiped
+ARENA_WORDS = 1 << 14
+MOST_ARENA_WORDS = 1 << 23  # 32 MiB
+OUTPUT_IDS = 1 << 16  # ids that a short call may make without a buffer of its own
+MERGE_SYMBOLS = 1 << 10
+MOST_MERGE_SYMBOLS = 1 << 18  # kept between calls; a longer pretoken's buffers are dropped after it
+MOST_BITMAP_BLOCKS = 1 << 14
+LONGEST_PRETOKEN = (1 << 31) - 1  # positions in the merge lists are int32
+
+_MERGE_BUFFERS = (
+    (dtypes.WORK_SYMBOLS, np.uint32, 1),
+    (dtypes.WORK_RANKS, np.uint32, 1),
+    (dtypes.WORK_NEXT, np.int32, 1),
+    (dtypes.WORK_PREVIOUS, np.int32, 1),
+    (dtypes.WORK_HEAP, np.uint64, 2),
+)
+
+
+class Scratch:
+    """Buffers for kernels behind one record of addresses; see :mod:`numbatok.kernels.dtypes` for the fields."""
+
+    def __init__(self, view: npt.NDArray[np.int64]) -> None:
+        self.record = np.zeros(dtypes.WORK_FIELDS, np.int64)
+        self.address = address_of(self.record)
+        self._arrays: dict[int, npt.NDArray[np.generic]] = {dtypes.WORK_VIEW: view}
+        self.record[dtypes.WORK_VIEW] = address_of(view)
+        self.set_table(dtypes.WORK_STARTS, np.zeros(dtypes.CHUNK_BLOCKS + 1, np.uint64))
+        self.set_table(dtypes.WORK_POSITIONS, np.zeros(dtypes.CHUNK_BYTES + 16, np.uint16))
+        self.set_table(dtypes.WORK_KEYS, np.zeros(3 * dtypes.GROUP, np.uint64))
+        self.set_table(dtypes.WORK_TAIL, np.zeros(dtypes.TAIL_BYTES, np.uint8))
+        self.set_table(dtypes.WORK_PIECE, np.zeros(dtypes.LONGEST_CACHED + 16, np.uint8))
+        self.set_table(dtypes.WORK_ARENA, np.zeros(ARENA_WORDS, np.uint32))
+        self.small_output = np.empty(OUTPUT_IDS + dtypes.CHUNK_BYTES + 4, np.uint32)
+        self.use_small_output()
+        self.actions: npt.NDArray[np.uint8] | None = None
+        self._set_entries(zeros(TABLE_ENTRIES * dtypes.ENTRY_WORDS, np.uint64))
+        self._set_merge_symbols(MERGE_SYMBOLS)
+
+    def set_table(self, field: int, array: npt.NDArray[np.generic]) -> None:
+        """Make ``array`` the table of ``field``; the scratch keeps it alive."""
+        self._arrays[field] = array
+        self.record[field] = address_of(array)
+        self.record[field + 1] = len(array)
+
+    def use_small_output(self) -> None:
+        """Let ids go to the scratch's own buffer, not to a call's."""
+        self.set_table(dtypes.WORK_OUTPUT, self.small_output)
+
+    def set_actions(self, actions: npt.NDArray[np.uint8]) -> None:
+        """Say what is to be done at each added token: ADDED_AS_TEXT, ADDED_AS_TOKEN or ADDED_REFUSED."""
+        self.actions = actions
+        self.set_table(dtypes.WORK_ACTIONS, actions)
+
+    def restart(self) -> None:
+        """Stand at the first byte of the first document, with nothing put out."""
+        for field in (dtypes.WORK_DOCUMENT, dtypes.WORK_POSITION, dtypes.WORK_OUTPUT_USED):
+            self.record[field] = 0
+
+    def _set_entries(self, entries: npt.NDArray[np.generic]) -> None:
+        self.set_table(dtypes.WORK_TABLE, entries)
+        count = len(entries) // dtypes.ENTRY_WORDS
+        self.record[dtypes.WORK_TABLE_SHIFT] = 64 - (count.bit_length() - 1)
+        self.record[dtypes.WORK_TABLE_LIMIT] = count // 2
+
+    def _set_merge_symbols(self, count: int) -> None:
+        for field, dtype, per_symbol in _MERGE_BUFFERS:
+            self.set_table(field, np.empty(per_symbol * count, dtype))
+
+    def expect(self, text_bytes: int) -> None:
+        """Make the table large enough ahead for the pretokens of a text, by Heaps' law as English has it.
+
+        Distinct pretokens are about 3.45 n^0.62 of n bytes; growing step by step instead costs 10 % of a first pass.
+        """
+        wanted = int(2 * 3.45 * text_bytes**0.62)
+        entries = 1 << min(wanted, MOST_ENTRIES).bit_length()
+        if entries > len(self._arrays[dtypes.WORK_TABLE]) // dtypes.ENTRY_WORDS:
+            self._grow_entries(min(entries, MOST_ENTRIES))
+
+    def _grow_entries(self, entries: int) -> None:
+        old = self._arrays[dtypes.WORK_TABLE]
+        new = zeros(entries * dtypes.ENTRY_WORDS, np.uint64)
+        cache.move_entries(address_of(old), len(old) // dtypes.ENTRY_WORDS, address_of(new), entries)
+        self._set_entries(new)
+
+    def wipe(self) -> None:
+        """Forget every cached pretoken."""
+        self._arrays[dtypes.WORK_TABLE].fill(0)
+        self.record[dtypes.WORK_TABLE_USED] = 0
+        self.record[dtypes.WORK_ARENA_USED] = 0
+
+    def mend(self, status: int) -> None:
+        """Do what a kernel's NEED_ status asks for, all but NEED_OUTPUT, so that it can be called again."""
+        needed = int(self.record[dtypes.WORK_NEEDED])
+        if status == dtypes.NEED_TABLE:
+            entries = len(self._arrays[dtypes.WORK_TABLE]) // dtypes.ENTRY_WORDS
+            if entries < MOST_ENTRIES:
+                self._grow_entries(min(4 * entries, MOST_ENTRIES))
+            else:
+                self.wipe()
+        elif status == dtypes.NEED_ARENA:
+            arena = self._arrays[dtypes.WORK_ARENA]
+            if len(arena) < MOST_ARENA_WORDS:
+                grown = np.zeros(4 * len(arena), np.uint32)
+                grown[: len(arena)] = arena
+                self.set_table(dtypes.WORK_ARENA, grown)
+            else:
+                self.wipe()
+        elif status == dtypes.NEED_BITMAP:
+            self.set_table(dtypes.WORK_STARTS, np.zeros(2 * needed, np.uint64))
+        elif status == dtypes.NEED_MERGE:
+            if needed > LONGEST_PRETOKEN:
+                raise ValueError(
+                    f"the split rule leaves one piece of {needed} bytes; at most {LONGEST_PRETOKEN} can be merged"
+                )
+            self._set_merge_symbols(needed)
+        else:
+            raise AssertionError(f"status {status} is not for the scratch")
+
+    def shrink(self) -> None:
+        """Drop the buffers of an unusually long pretoken."""
+        if len(self._arrays[dtypes.WORK_SYMBOLS]) > MOST_MERGE_SYMBOLS:
+            self._set_merge_symbols(MERGE_SYMBOLS)
+        if len(self._arrays[dtypes.WORK_STARTS]) > MOST_BITMAP_BLOCKS:
+            self.set_table(dtypes.WORK_STARTS, np.zeros(dtypes.CHUNK_BLOCKS + 1, np.uint64))

@@ -1,0 +1,48 @@
+"""What counts as text: ``str``, or a buffer of UTF-8; and how the ill-formed is repaired or refused."""
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Text = str | bytes | bytearray | memoryview | npt.NDArray[np.uint8]
+Errors = Literal["strict", "replace"]
+
+WANTED = "str, or bytes, bytearray, memoryview or a one-dimensional uint8 array holding UTF-8"
+
+
+def repair_surrogates(text: str) -> str:
+    """Join surrogate pairs, and replace lone surrogates by U+FFFD, as tiktoken does."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def as_bytes(text: Any, where: str = "") -> npt.NDArray[np.uint8]:
+    """A uint8 array over the memory of a bytes-like object; no copy where it is contiguous.
+
+    ``where`` (" at index 3 of the batch") goes into the TypeError for anything else.
+    """
+    if isinstance(text, np.ndarray):
+        if text.dtype != np.uint8 or text.ndim != 1:
+            raise TypeError(f"text must be {WANTED}, not an array of {text.dtype} with {text.ndim} dimensions{where}")
+        return np.ascontiguousarray(text)
+    if not isinstance(text, bytes | bytearray | memoryview):
+        raise TypeError(f"text must be {WANTED}, not {type(text).__name__}{where}")
+    view = memoryview(text)
+    if view.itemsize != 1:
+        raise TypeError(f"text must be {WANTED}, not a memoryview of {view.itemsize}-byte items{where}")
+    return np.frombuffer(view if view.c_contiguous else view.tobytes(), np.uint8)
+
+
+def check_errors(errors: str) -> None:
+    """ValueError unless ``errors`` is one of the two ways to treat invalid UTF-8."""
+    if errors not in ("strict", "replace"):
+        raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
+
+
+def raise_invalid(data: npt.NDArray[np.uint8], where: str = "") -> None:
+    """Raise the UnicodeDecodeError of text that is not UTF-8, with its position and what would help."""
+    try:
+        data.tobytes().decode()
+    except UnicodeDecodeError as error:
+        error.reason += f'{where}; pass errors="replace" to encode it with U+FFFD in its place'
+        raise error from None

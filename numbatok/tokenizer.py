@@ -1,0 +1,335 @@
+"""The tokenizer: checks what it is given, and calls the kernels."""
+
+import threading
+from collections.abc import Iterable
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from numbatok.added_tokens import AddedTokens, AllowedSpecial
+from numbatok.batch import TokenBatch
+from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
+from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
+from numbatok.patterns.known import WALKERS
+from numbatok.text import Errors, Text, check_errors
+from numbatok.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from numbatok.engine import Engine
+
+# The defaults of encoding calls: told by identity, which costs a short call less than comparing.
+_ALL: Literal["all"] = "all"
+_NONE: tuple[str, ...] = ()
+_STRICT: Errors = "strict"
+
+
+class Tokenizer:
+    """A byte-level BPE tokenizer.
+
+    Made by :func:`numbatok.get_encoding` and :meth:`from_file`. It never changes, so any number of threads may use one
+    at once: each call works in a scratch of its own, with its own cache, which lives on for later calls. Kernels run
+    without the GIL. Equality, hash, pickles and copies go by content; caches are left behind.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, added_tokens: AddedTokens, pattern: str, name: str = "") -> None:
+        if pattern not in WALKERS:
+            raise VocabularyError(f"the split pattern {pattern!r} is not supported")
+        self._vocabulary = vocabulary
+        self._added = added_tokens
+        self._pattern = pattern
+        self._name = name
+        self._engine: Engine | None = None
+        self._lock = threading.Lock()
+
+    # --- loading and identity ---
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> "Tokenizer":
+        """Load a ``tokenizer.json``.
+
+        Raises OSError where the file can't be read, and ValueError that names what is damaged or not supported.
+        """
+        from numbatok.loading.tokenizer_json import load
+
+        return load(path)
+
+    @classmethod
+    def from_str(cls, content: str) -> "Tokenizer":
+        """Load the content of a ``tokenizer.json``; raises ValueError as :meth:`from_file` does."""
+        from numbatok.loading.tokenizer_json import parse
+
+        return parse(content)
+
+    @property
+    def name(self) -> str:
+        """What the tokenizer was loaded as: an encoding's name, a file's path, or nothing."""
+        return self._name
+
+    def __repr__(self) -> str:
+        name = f"{self._name!r}, " if self._name else ""
+        return f"<numbatok.Tokenizer {name}{self.vocab_size} tokens, {len(self.special_tokens)} special>"
+
+    def _content(self) -> tuple[Vocabulary, AddedTokens, str]:
+        return self._vocabulary, self._added, WALKERS[self._pattern]
+
+    def __eq__(self, other: object) -> bool:
+        return self._content() == other._content() if isinstance(other, Tokenizer) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._content())
+
+    def __reduce__(self) -> tuple[type["Tokenizer"], tuple[Vocabulary, AddedTokens, str, str]]:
+        return Tokenizer, (self._vocabulary, self._added, self._pattern, self._name)
+
+    # --- vocabulary ---
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the largest id: the rows that an embedding table needs."""
+        largest = int(self._vocabulary.ids.max())
+        return max([largest, *(token.id for token in self._added)]) + 1
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """The special tokens with their ids, in order of the ids."""
+        return dict(self._added.specials)
+
+    def token_to_id(self, token: str | bytes) -> int | None:
+        """The id of a token given by its text or bytes, or None where there is none.
+
+        >>> numbatok.get_encoding("gpt2").token_to_id(" world")
+        995
+        """
+        if isinstance(token, str):
+            for added in self._added:
+                if added.content == token:
+                    return added.id
+            token = token.encode("utf-8", "surrogatepass")
+        elif not isinstance(token, bytes):
+            raise TypeError(f"token must be str or bytes, not {type(token).__name__}")
+        return self._vocabulary.id_of.get(token)
+
+    def id_to_token(self, id: int) -> bytes | None:
+        """The bytes of a token, or None where no token has the id.
+
+        >>> numbatok.get_encoding("gpt2").id_to_token(995)
+        b' world'
+        """
+        for added in self._added:
+            if added.id == id:
+                return added.content.encode()
+        return self._vocabulary.token_of.get(id)
+
+    # --- encoding ---
+
+    def encode(
+        self,
+        text: Text,
+        *,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> Ids:
+        """The ids of one text.
+
+        Parameters
+        ----------
+        text : ``str``, or ``bytes``, ``bytearray``, ``memoryview`` or a 1-D uint8 array that holds UTF-8. It is read
+            in place. Lone surrogates in a ``str`` become U+FFFD, as in tiktoken.
+        add_special_tokens : whether to add the ids that the tokenizer's template puts around a text; GPT-2 has none
+        allowed_special : the special tokens that become their ids where they stand in the text: ``"all"``, or a
+            collection of them. The others are encoded as ordinary text.
+        disallowed_special : special tokens that may not stand in the text: ``"all"`` for all that are not allowed, or
+            a collection
+        errors : what to do where bytes are not UTF-8: ``"strict"`` raises, ``"replace"`` takes U+FFFD
+
+        Returns
+        -------
+        uint32, one-dimensional, a new array
+
+        Raises
+        ------
+        TypeError : ``text`` is of another type
+        UnicodeDecodeError : bytes are not UTF-8 (with the byte offset)
+        ValueError : a disallowed token is in the text, or an argument names no special token
+
+        >>> numbatok.get_encoding("gpt2").encode("Hello world<|endoftext|>")
+        array([15496,   995, 50256], dtype=uint32)
+        """
+        engine = self._engine or self._start()
+        actions = engine.everything_allowed
+        if allowed_special is not _ALL or disallowed_special is not _NONE or errors is not _STRICT:
+            actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        try:
+            return engine.encode(text, actions, errors)
+        except DisallowedToken as found:
+            raise self._disallowed(found, [text], "") from None
+
+    def encode_batch(
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> TokenBatch:
+        """The ids of many texts, flat.
+
+        ``texts`` is any iterable of texts as :meth:`encode` takes them; those of a list or tuple of ``str`` are read
+        in place. The other arguments, and the exceptions, are those of :meth:`encode`; an exception names the index of
+        the text that it is about, and nothing is returned of the others.
+
+        >>> batch = numbatok.get_encoding("gpt2").encode_batch(["Hello world", "again"])
+        >>> batch.ids, batch.offsets
+        (array([15496,   995, 17776], dtype=uint32), array([0, 2, 3]))
+        """
+        documents = _as_documents(texts)
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        try:
+            ids, offsets = engine.encode_batch(documents, actions, errors)
+        except DisallowedToken as found:
+            raise self._disallowed(found, documents, f" of the text at index {found.document} of the batch") from None
+        return TokenBatch(ids, offsets)
+
+    def count(
+        self,
+        text: Text,
+        *,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> int:
+        """How many ids :meth:`encode` gives, without keeping them."""
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        try:
+            return int(engine.count_batch([text], actions, errors)[0])
+        except DisallowedToken as found:
+            raise self._disallowed(found, [text], "") from None
+
+    def count_batch(
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> npt.NDArray[np.int64]:
+        """How many ids :meth:`encode_batch` gives for each text: int64, one number a text."""
+        documents = _as_documents(texts)
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        try:
+            return engine.count_batch(documents, actions, errors)
+        except DisallowedToken as found:
+            raise self._disallowed(found, documents, f" of the text at index {found.document} of the batch") from None
+
+    def pretokenize(self, text: Text, *, errors: Errors = "strict") -> npt.NDArray[np.int64]:
+        """Where the split rule cuts a text: byte offsets into its UTF-8, from 0 to its length.
+
+        Pretoken ``i`` is ``text[boundaries[i]:boundaries[i + 1]]``. Added tokens are not looked for; an empty text has
+        the one boundary 0.
+
+        >>> numbatok.get_encoding("gpt2").pretokenize("Hello world!")
+        array([ 0,  5, 11, 12])
+        """
+        check_errors(errors)
+        return (self._engine or self._start()).pretokenize(text, errors)
+
+    # --- decoding ---
+
+    def decode_bytes(self, ids: object, *, skip_special_tokens: bool = False) -> bytes:
+        """The bytes of a sequence of ids.
+
+        ``ids`` is a one-dimensional array of any integer type, or a sequence of ints. Raises TypeError for anything
+        else, and ValueError for an id that is not in the vocabulary, naming it and its position.
+        """
+        return self._decode_one(ids, skip_special_tokens).tobytes()
+
+    def decode(self, ids: object, *, errors: str = "replace", skip_special_tokens: bool = False) -> str:
+        """The text of a sequence of ids: that of :meth:`decode_bytes`, decoded as UTF-8.
+
+        ``errors`` is what ``bytes.decode`` takes; ids can end in the middle of a character.
+
+        >>> numbatok.get_encoding("gpt2").decode([15496, 995])
+        'Hello world'
+        """
+        return str(self._decode_one(ids, skip_special_tokens).data, "utf-8", errors)
+
+    def decode_batch(
+        self, batch: "TokenBatch | Iterable[object]", *, errors: str = "replace", skip_special_tokens: bool = False
+    ) -> list[str]:
+        """The text of each document of a :class:`TokenBatch`, or of an iterable of sequences of ids."""
+        ids, offsets = as_flat_ids(batch, self.vocab_size)
+        data, ends = self._decode(ids, offsets, skip_special_tokens, batch=True)
+        text = data.tobytes()
+        edges = [0, *ends.tolist()]
+        return [text[begin:end].decode("utf-8", errors) for begin, end in zip(edges, edges[1:], strict=False)]
+
+    # --- inside ---
+
+    def _start(self) -> "Engine":
+        """The compiled side, built by the first caller while others wait."""
+        with self._lock:
+            if self._engine is None:
+                from numbatok.engine import Engine
+
+                self._engine = Engine(self._vocabulary, self._added, WALKERS[self._pattern])
+            return self._engine
+
+    def _actions(
+        self, engine: "Engine", allowed: AllowedSpecial, disallowed: AllowedSpecial, errors: str
+    ) -> npt.NDArray[np.uint8]:
+        """The arguments of a call checked, and what they mean for each added token."""
+        check_errors(errors)
+        if allowed == "all" and isinstance(disallowed, tuple) and not disallowed:
+            return engine.everything_allowed
+        return engine.actions(self._added.policy(allowed, disallowed))
+
+    def _disallowed(self, found: DisallowedToken, texts: list[Any], where: str) -> ValueError:
+        """The error for a disallowed token: which, where, and what to do."""
+        token = self._added[found.token].content
+        text = texts[found.document]
+        if isinstance(text, str):
+            before = text.encode("utf-8", "surrogatepass")[: found.position].decode("utf-8", "ignore")
+            place = f"character {len(before)}"
+        else:
+            place = f"byte {found.position}"
+        return ValueError(
+            f"the text has the disallowed special token {token!r} at {place}{where}. To encode it as its id, pass "
+            f"allowed_special={{{token!r}}}; to encode it as ordinary text, pass allowed_special=() and "
+            "disallowed_special=()"
+        )
+
+    def _decode_one(self, ids: object, skip_special_tokens: bool) -> npt.NDArray[np.uint8]:
+        """The bytes of one document's ids."""
+        array = as_ids(ids, self.vocab_size)
+        return self._decode(array, np.array([0, len(array)]), skip_special_tokens, batch=False)[0]
+
+    def _decode(
+        self, ids: Ids, offsets: Offsets, skip_special_tokens: bool, *, batch: bool
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        engine = self._engine or self._start()
+        try:
+            return engine.decoder.decode(ids, offsets, bool(skip_special_tokens))
+        except UnknownId as found:
+            raise unknown_id(ids, found.place, offsets, self.vocab_size, batch) from None
+
+
+def _as_documents(texts: Iterable[Text]) -> list[Text]:
+    """A list of our own, so that the texts stay alive and in place whatever others do to the caller's."""
+    if isinstance(texts, str | bytes | bytearray | memoryview):
+        raise TypeError(f"texts must be an iterable of texts, not one {type(texts).__name__}; encode takes one text")
+    if isinstance(texts, np.ndarray) and texts.dtype == np.uint8 and texts.ndim == 1:
+        raise TypeError("texts must be an iterable of texts, not one uint8 array; encode takes one text")
+    try:
+        return list(texts)
+    except TypeError:
+        raise TypeError(f"texts must be an iterable of texts, not {type(texts).__name__}") from None
