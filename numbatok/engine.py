@@ -136,7 +136,8 @@ class Engine:
         """Token slots, pair slots and what is read from them."""
         vocabulary, count = self._vocabulary, len(self._vocabulary)
         slots = np.zeros(_slots_for(count), np.uint32)
-        data, edges = address_of(vocabulary.data), address_of(vocabulary.starts)
+        tokens = np.concatenate([vocabulary.data, np.zeros(16, np.uint8)])
+        data, edges = address_of(tokens), address_of(vocabulary.starts)
         twice = build.index_tokens(data, edges, count, address_of(slots), len(slots))
         if twice >= 0:
             raise VocabularyError(f"token {vocabulary.tokens[twice]!r} is in the vocabulary twice")
@@ -158,19 +159,30 @@ class Engine:
         byte_symbols[vocabulary.data[vocabulary.starts[single]]] = single
         byte_pairs = np.empty(1 << 16, np.uint32)
         pairs = np.full(_slots_for(len(rows)), dtypes.ALL_ONES, np.uint64)
+        filter_bits = 4 * len(pairs)
+        pair_filter = np.zeros(filter_bits // 64, np.uint64)
         build.enter_pairs(
-            address_of(rows), len(rows), address_of(pairs), len(pairs), address_of(byte_symbols), address_of(byte_pairs)
+            address_of(rows),
+            len(rows),
+            address_of(pairs),
+            len(pairs),
+            address_of(pair_filter),
+            filter_bits,
+            address_of(byte_symbols),
+            address_of(byte_pairs),
         )
-        self._set_table(dtypes.VIEW_TOKENS, vocabulary.data)
+        self._set_table(dtypes.VIEW_TOKENS, tokens)
         self._set_table(dtypes.VIEW_TOKEN_STARTS, vocabulary.starts)
         self._set_table(dtypes.VIEW_TOKEN_SLOTS, slots)
         self._set_table(dtypes.VIEW_IDS, vocabulary.ids)
         self._set_table(dtypes.VIEW_BYTE_SYMBOLS, byte_symbols)
         self._set_table(dtypes.VIEW_BYTE_PAIRS, byte_pairs)
         self._set_table(dtypes.VIEW_PAIRS, pairs)
+        self._set_table(dtypes.VIEW_PAIR_FILTER, pair_filter)
         self._set_table(dtypes.VIEW_MERGED, merged)
         self._view[dtypes.VIEW_TOKEN_SHIFT] = 65 - len(slots).bit_length()
         self._view[dtypes.VIEW_PAIR_SHIFT] = 65 - len(pairs).bit_length()
+        self._view[dtypes.VIEW_PAIR_FILTER_SHIFT] = 65 - filter_bits.bit_length()
         self._view[dtypes.VIEW_WHOLE_FIRST] = int(vocabulary.whole_first)
 
     def _fill_added(self) -> None:
@@ -288,7 +300,7 @@ class Engine:
         """Encode documents into a fresh array, which grows by what the part done so far predicts."""
         scratch.expect(total)
         record = scratch.record
-        output = np.empty(total // 3 + dtypes.CHUNK_BYTES + 4, np.uint32)
+        output = np.empty(total // 3 + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         scratch.set_table(dtypes.WORK_OUTPUT, output)
         while (status := self._encode(scratch.address, addresses, lengths, ends, count)) < 0:
             if status != dtypes.NEED_OUTPUT:
@@ -297,7 +309,8 @@ class Engine:
             used = int(record[dtypes.WORK_OUTPUT_USED])
             wanted = max(int(record[dtypes.WORK_NEEDED]), len(output) + len(output) // 2)
             grown = np.empty(
-                min(wanted, max(total, int(record[dtypes.WORK_NEEDED])) + dtypes.CHUNK_BYTES + 4), np.uint32
+                min(wanted, max(total, int(record[dtypes.WORK_NEEDED])) + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK),
+                np.uint32,
             )
             grown[:used] = output[:used]
             output = grown

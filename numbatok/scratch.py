@@ -6,10 +6,13 @@ import numpy.typing as npt
 from numbatok.kernels import cache, dtypes
 from numbatok.memory import address_of, zeros
 
-TABLE_ENTRIES = 1 << 12  # of a new scratch: 128 KiB
-MOST_ENTRIES = 1 << 21  # 64 MiB; past half of it the table is wiped
+NARROW_ENTRIES = 1 << 11  # of a new scratch: 32 KiB
+WIDE_ENTRIES = 1 << 11  # 64 KiB
+MOST_NARROW_ENTRIES = 1 << 20  # 16 MiB
+MOST_WIDE_ENTRIES = 1 << 22  # 128 MiB
+MOST_LOAD = 0.7  # entries in use before the table is doubled, or wiped at its largest
 ARENA_WORDS = 1 << 14
-MOST_ARENA_WORDS = 1 << 23  # 32 MiB
+MOST_ARENA_WORDS = 1 << 24  # 64 MiB
 OUTPUT_IDS = 1 << 16  # ids that a short call may make without a buffer of its own
 MERGE_SYMBOLS = 1 << 10
 MOST_MERGE_SYMBOLS = 1 << 18  # kept between calls; a longer pretoken's buffers are dropped after it
@@ -37,12 +40,12 @@ class Scratch:
         self.set_table(dtypes.WORK_POSITIONS, np.zeros(dtypes.CHUNK_BYTES + 16, np.uint16))
         self.set_table(dtypes.WORK_KEYS, np.zeros(3 * dtypes.GROUP, np.uint64))
         self.set_table(dtypes.WORK_TAIL, np.zeros(dtypes.TAIL_BYTES, np.uint8))
-        self.set_table(dtypes.WORK_PIECE, np.zeros(dtypes.LONGEST_CACHED + 16, np.uint8))
+        self.set_table(dtypes.WORK_PIECE, np.zeros(16, np.uint8))
         self.set_table(dtypes.WORK_ARENA, np.zeros(ARENA_WORDS, np.uint32))
-        self.small_output = np.empty(OUTPUT_IDS + dtypes.CHUNK_BYTES + 4, np.uint32)
+        self.small_output = np.empty(OUTPUT_IDS + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         self.use_small_output()
         self.actions: npt.NDArray[np.uint8] | None = None
-        self._set_entries(zeros(TABLE_ENTRIES * dtypes.ENTRY_WORDS, np.uint64))
+        self._make_table(NARROW_ENTRIES, WIDE_ENTRIES)
         self._set_merge_symbols(MERGE_SYMBOLS)
 
     def set_table(self, field: int, array: npt.NDArray[np.generic]) -> None:
@@ -65,47 +68,52 @@ class Scratch:
         for field in (dtypes.WORK_DOCUMENT, dtypes.WORK_POSITION, dtypes.WORK_OUTPUT_USED):
             self.record[field] = 0
 
-    def _set_entries(self, entries: npt.NDArray[np.generic]) -> None:
-        self.set_table(dtypes.WORK_TABLE, entries)
-        count = len(entries) // dtypes.ENTRY_WORDS
-        self.record[dtypes.WORK_TABLE_SHIFT] = 64 - (count.bit_length() - 1)
-        self.record[dtypes.WORK_TABLE_LIMIT] = count // 2
+    def _make_table(self, narrow: int, wide: int) -> None:
+        """An empty cache table of so many entries, both powers of two."""
+        self._narrow, self._wide = narrow, wide
+        self.set_table(dtypes.WORK_TABLE, zeros(narrow * dtypes.NARROW_WORDS + wide * dtypes.WIDE_WORDS, np.uint64))
+        self.record[dtypes.WORK_NARROW_SHIFT] = 65 - narrow.bit_length()
+        self.record[dtypes.WORK_NARROW_LIMIT] = int(MOST_LOAD * narrow)
+        self.record[dtypes.WORK_WIDE_SHIFT] = 65 - wide.bit_length()
+        self.record[dtypes.WORK_WIDE_LIMIT] = int(MOST_LOAD * wide)
 
     def _set_merge_symbols(self, count: int) -> None:
         for field, dtype, per_symbol in _MERGE_BUFFERS:
             self.set_table(field, np.empty(per_symbol * count, dtype))
 
     def expect(self, text_bytes: int) -> None:
-        """Make the table large enough ahead for the pretokens of a text, by Heaps' law as English has it.
+        """Make the table large enough ahead for most of a text, by Heaps' law as English has it.
 
-        Distinct pretokens are about 3.45 n^0.62 of n bytes; growing step by step instead costs 10 % of a first pass.
+        Distinct pretokens are about 3.45 n^0.62 of n bytes, a third of them narrow. Room for half of them is made: a
+        table that is larger than need be costs more, in cache misses, than doubling it once.
         """
-        wanted = int(2 * 3.45 * text_bytes**0.62)
-        entries = 1 << min(wanted, MOST_ENTRIES).bit_length()
-        if entries > len(self._arrays[dtypes.WORK_TABLE]) // dtypes.ENTRY_WORDS:
-            self._grow_entries(min(entries, MOST_ENTRIES))
+        distinct = 3.45 * text_bytes**0.62
+        narrow = min(MOST_NARROW_ENTRIES, max(self._narrow, 1 << int(distinct / 3 * 0.5 / MOST_LOAD).bit_length()))
+        wide = min(MOST_WIDE_ENTRIES, max(self._wide, 1 << int(distinct / 3 * 1.0 / MOST_LOAD).bit_length()))
+        if (narrow, wide) != (self._narrow, self._wide):
+            self._grow_table(narrow, wide)
 
-    def _grow_entries(self, entries: int) -> None:
-        old = self._arrays[dtypes.WORK_TABLE]
-        new = zeros(entries * dtypes.ENTRY_WORDS, np.uint64)
-        cache.move_entries(address_of(old), len(old) // dtypes.ENTRY_WORDS, address_of(new), entries)
-        self._set_entries(new)
+    def _grow_table(self, narrow: int, wide: int) -> None:
+        old, old_wide_base = self._arrays[dtypes.WORK_TABLE], self._narrow * dtypes.NARROW_WORDS
+        self._make_table(narrow, wide)
+        cache.move_entries(address_of(old), len(old), old_wide_base, self.address)
 
     def wipe(self) -> None:
         """Forget every cached pretoken."""
         self._arrays[dtypes.WORK_TABLE].fill(0)
-        self.record[dtypes.WORK_TABLE_USED] = 0
+        self.record[dtypes.WORK_NARROW_USED] = 0
+        self.record[dtypes.WORK_WIDE_USED] = 0
         self.record[dtypes.WORK_ARENA_USED] = 0
 
     def mend(self, status: int) -> None:
         """Do what a kernel's NEED_ status asks for, all but NEED_OUTPUT, so that it can be called again."""
         needed = int(self.record[dtypes.WORK_NEEDED])
-        if status == dtypes.NEED_TABLE:
-            entries = len(self._arrays[dtypes.WORK_TABLE]) // dtypes.ENTRY_WORDS
-            if entries < MOST_ENTRIES:
-                self._grow_entries(min(4 * entries, MOST_ENTRIES))
-            else:
-                self.wipe()
+        if status == dtypes.NEED_NARROW and self._narrow < MOST_NARROW_ENTRIES:
+            self._grow_table(2 * self._narrow, self._wide)
+        elif status == dtypes.NEED_WIDE and self._wide < MOST_WIDE_ENTRIES:
+            self._grow_table(self._narrow, 2 * self._wide)
+        elif status in (dtypes.NEED_NARROW, dtypes.NEED_WIDE):
+            self.wipe()
         elif status == dtypes.NEED_ARENA:
             arena = self._arrays[dtypes.WORK_ARENA]
             if len(arena) < MOST_ARENA_WORDS:

@@ -3,10 +3,10 @@
 import numpy as np
 
 from numbatok.kernels.added import edge_slot
-from numbatok.kernels.dtypes import ALL_ONES, NO_RANK, ONE, RANK_BITS, SYMBOL_BITS, U64
+from numbatok.kernels.dtypes import ALL_ONES, ONE, RANK_BITS, SYMBOL_BITS, U64
 from numbatok.kernels.intrinsics import array_at, at, put
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.merge import find_token, pair_rank, pair_slot, token_hash
+from numbatok.kernels.merge import find_token, pair_hash, pair_rank, token_hash
 
 _RANK_SHIFT = np.uint64(RANK_BITS)
 
@@ -25,10 +25,10 @@ def _shift_of(length):
 def index_tokens(tokens, token_starts, count, slots, slot_count):
     """Enter ``count`` tokens into ``slots`` (uint32, zero, a power of two above ``count``) by their bytes.
 
-    Returns -1, or the number of the first token that has the bytes of an earlier one.
+    ``tokens`` is uint8, followed by 16 more bytes. Returns -1, or the number of the first token that has the bytes of an earlier one.
     """
     starts = array_at(token_starts, count + 1, np.int64)
-    data = array_at(tokens, at(starts, count), np.uint8)
+    data = array_at(tokens, at(starts, count) + 16, np.uint8)
     table = array_at(slots, slot_count, np.uint32)
     shift = _shift_of(slot_count)
     mask = U64(slot_count) - ONE
@@ -52,7 +52,7 @@ def split_tokens(tokens, token_starts, count, slots, slot_count, pairs, capacity
     Returns how many there are; ``capacity`` is enough at the tokens' bytes less their number.
     """
     starts = array_at(token_starts, count + 1, np.int64)
-    data = array_at(tokens, at(starts, count), np.uint8)
+    data = array_at(tokens, at(starts, count) + 16, np.uint8)
     table = array_at(slots, slot_count, np.uint32)
     rows = array_at(pairs, 3 * capacity, np.uint32)
     shift = _shift_of(slot_count)
@@ -74,25 +74,31 @@ def split_tokens(tokens, token_starts, count, slots, slot_count, pairs, capacity
     return found
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64)")
-def enter_pairs(pairs, count, slots, slot_count, byte_symbols, byte_pairs):
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64)")
+def enter_pairs(pairs, count, slots, slot_count, bits, bit_count, byte_symbols, byte_pairs):
     """Enter ``count`` rows (left, right, rank) of uint32 into a table of pair slots, and rank all pairs of two bytes.
 
     ``slots`` is uint64[slot_count], ALL_ONES, a power of two above ``count``; of a repeated pair the last rank counts.
-    ``byte_symbols`` is uint32[256], ``byte_pairs`` uint32[65536]. Returns how many different pairs there are.
+    ``bits`` is uint64[bit_count / 64], zero, the filter. ``byte_symbols`` is uint32[256], ``byte_pairs``
+    uint32[65536]. Returns how many different pairs there are.
     """
     rows = array_at(pairs, 3 * count, np.uint32)
     table = array_at(slots, slot_count, np.uint64)
+    present = array_at(bits, bit_count >> 6, np.uint64)
     symbol_of_byte = array_at(byte_symbols, 256, np.uint32)
     rank_of_bytes = array_at(byte_pairs, 65536, np.uint32)
     shift = _shift_of(slot_count)
+    bits_shift = _shift_of(bit_count)
     mask = U64(slot_count) - ONE
     different = np.int64(0)
     for row in range(count):
         left = at(rows, 3 * row)
         right = at(rows, 3 * row + 1)
         wanted = U64(left) << U64(SYMBOL_BITS) | U64(right)
-        slot = pair_slot(left, right, shift)
+        hashed = pair_hash(left, right)
+        bit = hashed >> bits_shift
+        put(present, bit >> U64(6), at(present, bit >> U64(6)) | ONE << (bit & U64(63)))
+        slot = hashed >> shift
         while True:
             old = at(table, slot)
             if old == ALL_ONES:
@@ -106,10 +112,7 @@ def enter_pairs(pairs, count, slots, slot_count, byte_symbols, byte_pairs):
         for second in range(256):
             left = at(symbol_of_byte, first)
             right = at(symbol_of_byte, second)
-            rank = NO_RANK
-            if left != NO_RANK and right != NO_RANK:
-                rank = pair_rank(table, shift, left, right)
-            put(rank_of_bytes, first << 8 | second, rank)
+            put(rank_of_bytes, first << 8 | second, pair_rank(table, shift, present, bits_shift, left, right))
     return different
 
 

@@ -3,71 +3,128 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import (
-    ENTRY_WORDS,
     IN_ARENA,
+    INLINE_BITS,
     INLINE_IDS,
     LONG_KEY,
     LONGEST_CACHED,
+    NARROW_WORDS,
     NEED_ARENA,
-    NEED_TABLE,
-    ONE,
+    NEED_NARROW,
+    NEED_WIDE,
     SHORT_KEY,
     U64,
     VIEW_MERGER,
+    WIDE_WORDS,
     WORK_ARENA,
     WORK_ARENA_USED,
     WORK_MERGED_BYTES,
     WORK_MISSES,
+    WORK_NARROW_LIMIT,
+    WORK_NARROW_SHIFT,
+    WORK_NARROW_USED,
     WORK_PIECE,
     WORK_SYMBOLS,
     WORK_TABLE,
-    WORK_TABLE_LIMIT,
-    WORK_TABLE_USED,
+    WORK_WIDE_LIMIT,
+    WORK_WIDE_SHIFT,
+    WORK_WIDE_USED,
     ZERO,
 )
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, store_u64, table
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.spans import key_hash
 
+_COUNT_SHIFT = np.uint64(56)
 _HALF = np.uint64(32)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
+_ARENA_COUNT = np.uint64(0xFFFFFF)
+_ID = np.uint64((1 << INLINE_BITS) - 1)
+_ONE_ID = np.uint64(INLINE_BITS)
+_TWO_IDS = np.uint64(2 * INLINE_BITS)
+_IN_ARENA = np.uint64(IN_ARENA << 56)
 
 
 @helper
-def from_arena(arena, high, value, count, text, position, length, output, used):
-    """Copy the ids of an entry whose ids are in the arena to ``output[used:]``; return how many.
+def place_of(low, high, narrow_shift, wide_shift, wide_base):
+    """Index of the first word of the entry where the search for a key begins."""
+    hashed = key_hash(low, high)
+    narrow = np.int64(hashed >> narrow_shift) * NARROW_WORDS
+    wide = wide_base + np.int64(hashed >> wide_shift) * WIDE_WORDS
+    return narrow if high == ZERO else wide
 
-    For a long pretoken the bytes are compared first: -1 if they differ, and the search goes on.
+
+@helper
+def next_place(place, high, wide_base, words):
+    """Index of the entry after ``place``, in the same part of the table of ``words`` words."""
+    if high == ZERO:
+        place += NARROW_WORDS
+        return place if place < wide_base else np.int64(0)
+    place += WIDE_WORDS
+    return place if place < words else wide_base
+
+
+@helper
+def put_three(output, used, ids):
+    """Write the three ids that one word holds to ``output[used:]``, and one element more of no meaning."""
+    put(output, used, np.uint32(ids & _ID))
+    put(output, used + 1, np.uint32(ids >> _ONE_ID & _ID))
+    put(output, used + 2, np.uint32(ids >> _TWO_IDS & _ID))
+
+
+@helper
+def id_count(ids):
+    """The count in an entry's word of ids: 1 to 3, to 6 with the word after, or IN_ARENA."""
+    return np.int64(ids >> _COUNT_SHIFT)
+
+
+@helper
+def put_many(entries, arena, place, high, text, position, length, output, used):
+    """Write the ids of an entry that has more than three, or a long key, to ``output[used:]``; return how many.
+
+    For a long key the pretoken ``text[position : position + length]`` is compared first: -1 if it is not that of the
+    entry, and the search goes on.
     """
-    where = np.int64(value & _LOW_HALF)
+    ids = at(entries, place + 1)
+    count = id_count(ids)
+    if count != IN_ARENA:
+        put_three(output, used, ids)
+        put_three(output, used + INLINE_IDS, at(entries, place + 3))
+        return count
+    where = np.int64(ids & _LOW_HALF)
     if high >= LONG_KEY:
         for i in range(length):
             word = at(arena, where + (i >> 2))
             if np.uint8(word >> np.uint32(8 * (i & 3))) != at(text, position + i):
                 return np.int64(-1)
         where += (length + 3) >> 2
-    ids = np.int64(count & ~IN_ARENA)
-    for i in range(ids):
+    count = np.int64(ids >> _HALF & _ARENA_COUNT)
+    for i in range(count):
         put(output, used + i, at(arena, where + i))
-    return ids
+    return count
 
 
 @helper
-def learn(view, work, low, high, slot, text, position, length):
-    """Merge a pretoken that the table does not hold, and enter it at ``slot``, an empty entry.
+def learn(view, work, low, high, place, text, position, length):
+    """Merge a pretoken that the table does not hold, and enter it at ``place``, an empty entry.
 
     Returns how many ids, left in ``WORK_SYMBOLS``, or a NEED_ status with nothing changed. The short pretoken is merged
     from its key, the long one from its copy in the arena: never from the text again, which may have changed.
     """
-    used = field(work, WORK_TABLE_USED)
     arena = table(work, WORK_ARENA, np.uint32)
     arena_used = field(work, WORK_ARENA_USED)
     cached = length <= LONGEST_CACHED
-    if cached and used >= field(work, WORK_TABLE_LIMIT):
-        return np.int64(NEED_TABLE)
-    words = (length + 3) >> 2 if length > SHORT_KEY else 0
-    if cached and arena_used + words + length > len(arena):
-        return np.int64(NEED_ARENA)
+    words = np.int64(0)
+    if cached:
+        if high == ZERO:
+            if field(work, WORK_NARROW_USED) >= field(work, WORK_NARROW_LIMIT):
+                return np.int64(NEED_NARROW)
+        elif field(work, WORK_WIDE_USED) >= field(work, WORK_WIDE_LIMIT):
+            return np.int64(NEED_WIDE)
+        if length > SHORT_KEY:
+            words = (length + 3) >> 2
+        if arena_used + words + length > len(arena):
+            return np.int64(NEED_ARENA)
 
     merger = field(view, VIEW_MERGER)
     if length <= SHORT_KEY:
@@ -94,52 +151,58 @@ def learn(view, work, low, high, slot, text, position, length):
 
     entries = table(work, WORK_TABLE, np.uint64)
     symbols = table(work, WORK_SYMBOLS, np.uint32)
-    at_entry = np.int64(slot) * ENTRY_WORDS
-    put(entries, at_entry, low)
-    put(entries, at_entry + 1, high)
-    if length <= SHORT_KEY and count <= INLINE_IDS:
-        ids = U64(at(symbols, 0))
-        if count > 1:
-            ids |= U64(at(symbols, 1)) << _HALF
-        last = U64(count) << _HALF
-        if count > 2:
-            last |= U64(at(symbols, 2))
-        put(entries, at_entry + 2, ids)
-        put(entries, at_entry + 3, last)
+    largest = np.uint32(0)
+    for i in range(count):
+        largest = max(largest, at(symbols, i))
+    room = INLINE_IDS if high == ZERO else 2 * INLINE_IDS
+    if length <= SHORT_KEY and count <= room and U64(largest) <= _ID:
+        ids = U64(count) << _COUNT_SHIFT
+        more = ZERO
+        for i in range(count):
+            if i < INLINE_IDS:
+                ids |= U64(at(symbols, i)) << U64(INLINE_BITS * i)
+            else:
+                more |= U64(at(symbols, i)) << U64(INLINE_BITS * (i - INLINE_IDS))
+        if high != ZERO:
+            put(entries, place + 3, more)
     else:
         for i in range(count):
             put(arena, arena_used + words + i, at(symbols, i))
-        put(entries, at_entry + 2, U64(arena_used))
-        put(entries, at_entry + 3, U64(U64(IN_ARENA) | U64(count)) << _HALF)
+        ids = _IN_ARENA | U64(count) << _HALF | U64(arena_used)
         set_field(work, WORK_ARENA_USED, arena_used + words + count)
-    set_field(work, WORK_TABLE_USED, used + 1)
+    put(entries, place, low)
+    put(entries, place + 1, ids)
+    if high == ZERO:
+        set_field(work, WORK_NARROW_USED, field(work, WORK_NARROW_USED) + 1)
+    else:
+        put(entries, place + 2, high)
+        set_field(work, WORK_WIDE_USED, field(work, WORK_WIDE_USED) + 1)
     return count
 
 
 @kernel("int64(int64, int64, int64, int64)")
-def move_entries(old, old_entries, new, new_entries):
-    """Enter everything of the table at address ``old`` into the empty, larger one at ``new``; returns how many.
+def move_entries(old, old_words, old_wide_base, work):
+    """Enter everything of the table at address ``old`` into the empty, larger one of the scratch; returns how many.
 
-    Both counts are powers of two. Entries keep their ids and arena positions.
+    Entries keep their ids and arena positions.
     """
-    source = array_at(old, old_entries * ENTRY_WORDS, np.uint64)
-    target = array_at(new, new_entries * ENTRY_WORDS, np.uint64)
-    shift = U64(64)
-    n = new_entries
-    while n > 1:
-        n >>= 1
-        shift -= ONE
-    mask = U64(new_entries) - ONE
+    source = array_at(old, old_words, np.uint64)
+    entries = table(work, WORK_TABLE, np.uint64)
+    narrow_shift = U64(field(work, WORK_NARROW_SHIFT))
+    wide_shift = U64(field(work, WORK_WIDE_SHIFT))
+    wide_base = NARROW_WORDS << np.int64(U64(64) - narrow_shift)
     moved = 0
-    for entry in range(old_entries):
-        high = at(source, entry * ENTRY_WORDS + 1)
-        if high == ZERO:
-            continue
-        low = at(source, entry * ENTRY_WORDS)
-        slot = key_hash(low, high) >> shift
-        while at(target, np.int64(slot) * ENTRY_WORDS + 1) != ZERO:
-            slot = (slot + ONE) & mask
-        for i in range(ENTRY_WORDS):
-            put(target, np.int64(slot) * ENTRY_WORDS + i, at(source, entry * ENTRY_WORDS + i))
-        moved += 1
+    entry = np.int64(0)
+    while entry < old_words:
+        words = NARROW_WORDS if entry < old_wide_base else WIDE_WORDS
+        low = at(source, entry)
+        high = ZERO if words == NARROW_WORDS else at(source, entry + 2)
+        if (low if words == NARROW_WORDS else high) != ZERO:
+            place = place_of(low, high, narrow_shift, wide_shift, wide_base)
+            while at(entries, place if high == ZERO else place + 2) != ZERO:
+                place = next_place(place, high, wide_base, len(entries))
+            for i in range(words):
+                put(entries, place + i, at(source, entry + i))
+            moved += 1
+        entry += words
     return moved

@@ -8,18 +8,19 @@ Two records of int64 fields stand for all that a kernel needs, so that a kernel 
 
 A table takes two fields of a record, its address and its length in elements (``FIELD`` and ``FIELD + 1``).
 
-A cache entry is 32 bytes, two to a cache line::
+The cache is one uint64 array with two tables of entries, open addressing each. A *narrow* entry, for a pretoken of at
+most 7 bytes, takes 16 bytes, a *wide* one 32, so that the frequent pretokens of a text take few cache lines::
 
-    byte 0        8                16               24       28
-    +-------------+----------------+-------+--------+--------+--------+
-    | key, low    | key, high      | id 0  | id 1   | id 2   | count  |   count 1..3
-    +-------------+----------------+-------+--------+--------+--------+
-    | key, low    | key, high      | arena position | -      | count  |   count | IN_ARENA
-    +-------------+----------------+----------------+--------+--------+
+    narrow  | key            | ids            |
+    wide    | key, low       | ids            | key, high      | more ids       |
 
-A pretoken of at most 15 bytes *is* its key: the bytes, zeros, and its length in the top byte, so a key is never zero
-and zero marks an empty entry. A longer one has a 64-bit hash as the low half, and LONG_KEY plus its length as the high
-half; its bytes stand in the arena before its ids, and a match is only a match when they are equal too.
+A pretoken of at most 15 bytes *is* its key: its bytes, zeros, and its length in the top byte (of the one word, or of
+the high one), so that a zero there marks an empty entry. A longer one has a 64-bit hash as its low word and LONG_KEY
+plus its length as the high one; its bytes stand in the arena, before its ids, and a match is only a match when they are
+equal too. The word of ids is::
+
+    bits 0..17  id 0 | 18..35  id 1 | 36..53  id 2 | 56..63  count            count 1 to 3; to 6 with "more ids"
+    bits 0..31  position in the arena | 32..55  count | 56..63  IN_ARENA      more ids, an id above 2^18, or a long key
 """
 
 import numpy as np
@@ -31,11 +32,12 @@ ALL_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 # Status of a kernel: zero or above is a result.
 NEED_OUTPUT = -1  # the ids buffer is too small
-NEED_TABLE = -2  # the cache table is fuller than its limit
-NEED_ARENA = -3  # the arena is full
-NEED_BITMAP = -4  # one pretoken is longer than the bitmap reaches
-NEED_MERGE = -5  # one pretoken is longer than the merge buffers
-DISALLOWED = -6  # an added token that the caller does not allow is in the text
+NEED_NARROW = -2  # the narrow entries are fuller than their limit
+NEED_WIDE = -3  # the wide entries are
+NEED_ARENA = -4  # the arena is full
+NEED_BITMAP = -5  # one pretoken is longer than the bitmap reaches
+NEED_MERGE = -6  # one pretoken is longer than the merge buffers
+DISALLOWED = -7  # an added token that the caller does not allow is in the text
 
 # Hashing: odd multipliers with well-mixed bits (the golden ratio of 2^64, and one found by the SplitMix64 search).
 HASH_LOW = np.uint64(0x9E3779B97F4A7C15)
@@ -52,20 +54,24 @@ CLASS_TABLE_SIZE = 1 << 21  # every value that four bytes can spell, valid or no
 
 # Stage 2: pretokens are keyed, prefetched and probed in groups of this many.
 GROUP = 64
+NARROW_KEY = 7  # longest pretoken in a narrow entry
 SHORT_KEY = 15  # longest pretoken that is its own key
 LONG_KEY = np.uint64(0xFF << 56)
 LONGEST_CACHED = 256  # a longer pretoken is merged anew each time: it hardly ever recurs
 
-# Stage 3.
-ENTRY_WORDS = 4  # uint64 an entry
-INLINE_IDS = 3
-IN_ARENA = np.uint32(0x80000000)
+# Stage 3, in uint64 words: ids beside a narrow entry's key; high key and more ids of a wide one.
+NARROW_WORDS = 2
+WIDE_WORDS = 4
+INLINE_BITS = 18
+INLINE_IDS = 3  # ids in one word
+IN_ARENA = 0xFF
+OUTPUT_SLACK = 6  # elements that storing an entry's ids may write past their count
 
 # Stage 4: a pair slot is left << 43 | right << 22 | rank, symbols below 2^21, ranks below 2^22.
 SYMBOL_BITS = 21
 RANK_BITS = 22
 NO_RANK = np.uint32(0xFFFFFFFF)
-SHORT_MERGE = 40  # up to this many symbols a scan for the minimum beats a heap
+SHORT_MERGE = 64  # up to this many symbols a scan for the minimum beats a heap
 
 # Fields of the view.
 VIEW_CLASSES = 0  # uint8[CLASS_TABLE_SIZE]
@@ -73,54 +79,59 @@ VIEW_BYTE_SYMBOLS = 2  # uint32[256]: symbol of each byte
 VIEW_BYTE_PAIRS = 4  # uint32[65536]: rank of the pair of the bytes (b0 << 8 | b1), or NO_RANK
 VIEW_PAIRS = 6  # uint64[2^k]: open addressing, ALL_ONES is empty
 VIEW_PAIR_SHIFT = 8  # 64 - k
-VIEW_MERGED = 9  # uint32[ranks]: symbol that a merge makes
-VIEW_IDS = 11  # uint32[symbols]: id of a symbol
-VIEW_TOKENS = 13  # uint8: the bytes of all symbols, one after the other
-VIEW_TOKEN_STARTS = 15  # int64[symbols + 1]
-VIEW_TOKEN_SLOTS = 17  # uint32[2^k]: open addressing by bytes, symbol + 1, 0 is empty
-VIEW_TOKEN_SHIFT = 19  # 64 - k
-VIEW_WHOLE_FIRST = 20  # 1: a pretoken that is a token is that token, whatever merging gives
-VIEW_ADDED_FIRST = 21  # uint8[256]: 1 where an added token begins with the byte
-VIEW_ADDED_LEADS = 23  # number of distinct first bytes, MANY_LEADS for more than vector compares pay for
-VIEW_ADDED_LEAD = 24  # the first of three fields: the distinct first bytes
-VIEW_ADDED_EDGES = 27  # uint64[2^k]: (node << 8 | byte) << 24 | next node, ALL_ONES is empty
-VIEW_ADDED_SHIFT = 29  # 64 - k
-VIEW_ADDED_AT_NODE = 30  # int32[nodes]: index of the added token that ends at the node, or -1
-VIEW_ADDED_IDS = 32  # uint32[added tokens]
-VIEW_WALKER = 34  # native address of the walker of the split rule
-VIEW_MERGER = 35  # native address of the kernel that merges one pretoken
-VIEW_FIELDS = 36
+VIEW_PAIR_FILTER = 9  # uint64[2^k / 64]: a bit for each hash of a pair that is in the table
+VIEW_PAIR_FILTER_SHIFT = 11  # 64 - k
+VIEW_MERGED = 12  # uint32[ranks]: symbol that a merge makes
+VIEW_IDS = 14  # uint32[symbols]: id of a symbol
+VIEW_TOKENS = 16  # uint8: the bytes of all symbols, one after the other, and 16 more
+VIEW_TOKEN_STARTS = 18  # int64[symbols + 1]
+VIEW_TOKEN_SLOTS = 20  # uint32[2^k]: open addressing by key, symbol + 1, 0 is empty
+VIEW_TOKEN_SHIFT = 22  # 64 - k
+VIEW_WHOLE_FIRST = 23  # 1: a pretoken that is a token is that token, whatever merging gives
+VIEW_ADDED_FIRST = 24  # uint8[256]: 1 where an added token begins with the byte
+VIEW_ADDED_LEADS = 26  # number of distinct first bytes, MANY_LEADS for more than vector compares pay for
+VIEW_ADDED_LEAD = 27  # the distinct first bytes, one a field
+VIEW_ADDED_EDGES = 30  # uint64[2^k]: (node << 8 | byte) << 24 | next node, ALL_ONES is empty
+VIEW_ADDED_SHIFT = 32  # 64 - k
+VIEW_ADDED_AT_NODE = 33  # int32[nodes]: index of the added token that ends at the node, or -1
+VIEW_ADDED_IDS = 35  # uint32[added tokens]
+VIEW_WALKER = 37  # native address of the walker of the split rule
+VIEW_MERGER = 38  # native address of the kernel that merges one pretoken
+VIEW_FIELDS = 39
 
 # Fields of the scratch.
 WORK_VIEW = 0  # address of the view
 WORK_STARTS = 1  # uint64[blocks + 1]: bitmap of pretoken starts
 WORK_POSITIONS = 3  # uint16[CHUNK_BYTES + 16]: the same as offsets from the walk's base
-WORK_KEYS = 5  # uint64[3 * GROUP]: low halves, high halves, entry numbers
+WORK_KEYS = 5  # uint64[3 * GROUP]: low words, high words, places in the table
 WORK_TAIL = 7  # uint8[TAIL_BYTES]: the text's last bytes, then zeros
-WORK_PIECE = 9  # uint8[LONGEST_CACHED + 16]: a copy of the pretoken at hand
-WORK_TABLE = 11  # uint64[ENTRY_WORDS * 2^k]: the cache
-WORK_TABLE_SHIFT = 13  # 64 - k
-WORK_TABLE_USED = 14
-WORK_TABLE_LIMIT = 15  # entries in use at which NEED_TABLE is returned
-WORK_ARENA = 16  # uint32: ids of entries with more than three, bytes of long pretokens
-WORK_ARENA_USED = 18
-WORK_SYMBOLS = 19  # uint32[longest]: symbols of the pretoken being merged
-WORK_RANKS = 21  # uint32[longest]: rank of the pair that begins at each symbol
-WORK_NEXT = 23  # int32[longest]
-WORK_PREVIOUS = 25  # int32[longest]
-WORK_HEAP = 27  # uint64[2 * longest]
-WORK_OUTPUT = 29  # uint32: where ids go
-WORK_OUTPUT_USED = 31
-WORK_COUNT_ONLY = 32  # 1: ids are counted and forgotten
-WORK_ACTIONS = 33  # uint8[added tokens]: ADDED_AS_TEXT, ADDED_AS_TOKEN or ADDED_REFUSED
-WORK_DOCUMENT = 35  # resume here: document ...
-WORK_POSITION = 36  # ... and byte offset in it, always a pretoken start
-WORK_NEEDED = 37  # with a NEED_ status: how many elements would do; with DISALLOWED: the added token's index
-WORK_PIECES = 38  # statistics, since the scratch was made: pretokens seen ...
-WORK_MISSES = 39  # ... those not found in the cache ...
-WORK_MERGED_BYTES = 40  # ... and the bytes that were merged for them
-WORK_TEXT = 41  # address and length of the one document of a call
-WORK_FIELDS = 44
+WORK_PIECE = 9  # uint8[16]: the bytes of a short pretoken
+WORK_TABLE = 11  # uint64: the narrow entries, then the wide ones
+WORK_NARROW_SHIFT = 13  # 64 - k for 2^k narrow entries
+WORK_NARROW_USED = 14
+WORK_NARROW_LIMIT = 15  # entries in use at which NEED_NARROW is returned
+WORK_WIDE_SHIFT = 16  # the same for wide entries
+WORK_WIDE_USED = 17
+WORK_WIDE_LIMIT = 18
+WORK_ARENA = 19  # uint32: ids that fit no entry, bytes of long pretokens
+WORK_ARENA_USED = 21
+WORK_SYMBOLS = 22  # uint32[longest]: symbols of the pretoken being merged
+WORK_RANKS = 24  # uint32[longest]: rank of the pair that begins at each symbol
+WORK_NEXT = 26  # int32[longest]
+WORK_PREVIOUS = 28  # int32[longest]
+WORK_HEAP = 30  # uint64[2 * longest]
+WORK_OUTPUT = 32  # uint32: where ids go
+WORK_OUTPUT_USED = 34
+WORK_COUNT_ONLY = 35  # 1: ids are counted and forgotten
+WORK_ACTIONS = 36  # uint8[added tokens]: ADDED_AS_TEXT, ADDED_AS_TOKEN or ADDED_REFUSED
+WORK_DOCUMENT = 38  # resume here: document ...
+WORK_POSITION = 39  # ... and byte offset in it, always a pretoken start
+WORK_NEEDED = 40  # with a NEED_ status: how many elements would do; with DISALLOWED: the added token's index
+WORK_PIECES = 41  # statistics, since the scratch was made: pretokens seen ...
+WORK_MISSES = 42  # ... those not found in the cache ...
+WORK_MERGED_BYTES = 43  # ... and the bytes that were merged for them
+WORK_TEXT = 44  # address, length and number of ids of the one document of a call
+WORK_FIELDS = 47
 
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds

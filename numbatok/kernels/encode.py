@@ -3,21 +3,22 @@
 import numpy as np
 
 from numbatok.kernels.added import next_added_token
-from numbatok.kernels.cache import from_arena, learn
+from numbatok.kernels.cache import id_count, learn, next_place, place_of, put_many, put_three
 from numbatok.kernels.dtypes import (
     ADDED_REFUSED,
     CHUNK_BLOCKS,
     DISALLOWED,
-    ENTRY_WORDS,
     GROUP,
     INLINE_IDS,
     LONG_KEY,
     LONGEST_CACHED,
+    NARROW_WORDS,
     NEED_ARENA,
     NEED_BITMAP,
     NEED_MERGE,
     NEED_OUTPUT,
     ONE,
+    OUTPUT_SLACK,
     SHORT_KEY,
     TAIL_KEPT,
     U64,
@@ -32,6 +33,7 @@ from numbatok.kernels.dtypes import (
     WORK_KEYS,
     WORK_MERGED_BYTES,
     WORK_MISSES,
+    WORK_NARROW_SHIFT,
     WORK_NEEDED,
     WORK_OUTPUT,
     WORK_OUTPUT_USED,
@@ -41,16 +43,15 @@ from numbatok.kernels.dtypes import (
     WORK_STARTS,
     WORK_SYMBOLS,
     WORK_TABLE,
-    WORK_TABLE_SHIFT,
     WORK_TAIL,
     WORK_VIEW,
+    WORK_WIDE_SHIFT,
     ZERO,
 )
 from numbatok.kernels.intrinsics import (
     array_at,
     at,
     call_kernel,
-    copy_16_bytes,
     field,
     prefetch,
     put,
@@ -59,10 +60,8 @@ from numbatok.kernels.intrinsics import (
     trailing_zeros,
 )
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.spans import flatten, key_hash, long_key, short_key
+from numbatok.kernels.spans import flatten, long_key, short_key
 from numbatok.kernels.starts import keep_tail
-
-_HALF = np.uint64(32)
 
 
 @helper
@@ -78,8 +77,9 @@ def _encode_pretokens(view, work, text, length, base, count, used):
     positions = table(work, WORK_POSITIONS, np.uint16)
     keys = table(work, WORK_KEYS, np.uint64)
     entries = table(work, WORK_TABLE, np.uint64)
-    shift = U64(field(work, WORK_TABLE_SHIFT))
-    mask = U64(len(entries) // ENTRY_WORDS) - ONE
+    narrow_shift = U64(field(work, WORK_NARROW_SHIFT))
+    wide_shift = U64(field(work, WORK_WIDE_SHIFT))
+    wide_base = NARROW_WORDS << np.int64(U64(64) - narrow_shift)
     arena = table(work, WORK_ARENA, np.uint32)
     symbols = table(work, WORK_SYMBOLS, np.uint32)
     output = table(work, WORK_OUTPUT, np.uint32)
@@ -101,42 +101,43 @@ def _encode_pretokens(view, work, text, length, base, count, used):
                 low, high = long_key(source, where, size)
             else:
                 low, high = ZERO, LONG_KEY | U64(size)  # is in no table
-            slot = key_hash(low, high) >> shift
-            prefetch(entries, np.int64(slot) * ENTRY_WORDS)
+            place = place_of(low, high, narrow_shift, wide_shift, wide_base)
+            prefetch(entries, place)
             put(keys, j, low)
             put(keys, GROUP + j, high)
-            put(keys, 2 * GROUP + j, slot)
+            put(keys, 2 * GROUP + j, U64(place))
         for j in range(group):
             low = at(keys, j)
             high = at(keys, GROUP + j)
-            slot = at(keys, 2 * GROUP + j)
+            place = np.int64(at(keys, 2 * GROUP + j))
             while True:
-                entry = np.int64(slot) * ENTRY_WORDS
-                found = at(entries, entry + 1)
-                if found == high and at(entries, entry) == low:
-                    copy_16_bytes(output, used, entries, entry + 2)
-                    ids = np.uint32(at(entries, entry + 3) >> _HALF)
-                    if ids <= INLINE_IDS:
-                        used += np.int64(ids)
+                # A narrow entry has no high word. Which kind comes next is hard to foresee, so nothing branches on it.
+                found = at(entries, place)
+                found_high = at(entries, place + 2 if high != ZERO else place)
+                if (found ^ low) | (found_high ^ high if high != ZERO else ZERO) == ZERO:
+                    ids = at(entries, place + 1)
+                    ids_here = id_count(ids)
+                    put_three(output, used, ids)
+                    if ids_here <= INLINE_IDS:
+                        used += ids_here
                         break
                     where = base + np.int64(at(positions, begin + j))
                     size = base + np.int64(at(positions, begin + j + 1)) - where
-                    value = at(entries, entry + 2)
-                    copied = from_arena(arena, high, value, ids, source, where, size, output, used)
+                    copied = put_many(entries, arena, place, high, source, where, size, output, used)
                     if copied >= 0:
                         used += copied
                         break
-                elif found == ZERO:
+                elif found_high == ZERO:
                     where = base + np.int64(at(positions, begin + j))
                     size = base + np.int64(at(positions, begin + j + 1)) - where
-                    made = learn(view, work, low, high, slot, text, where, size)
+                    made = learn(view, work, low, high, place, text, where, size)
                     if made < 0:
                         return made, begin + j, used
                     for i in range(made):
                         put(output, used + i, at(symbols, i))
                     used += made
                     break
-                slot = (slot + ONE) & mask
+                place = next_place(place, high, wide_base, len(entries))
     return np.int64(0), count, used
 
 
@@ -241,9 +242,9 @@ def _encode_document(view, work, text, length, position, used, total):
             if count == 0:
                 reach *= 4
                 continue
-        # An entry's ids are stored 16 bytes at a time, and advance by their count: hence the slack of four.
-        if used + (end - base) + 4 > len(output):
-            set_field(work, WORK_NEEDED, used + (end - base) + 4)
+        # Ids are stored by threes, and counted after: hence the slack.
+        if used + (end - base) + OUTPUT_SLACK > len(output):
+            set_field(work, WORK_NEEDED, used + (end - base) + OUTPUT_SLACK)
             return np.int64(NEED_OUTPUT), base, used, total
         # Stages 2 to 4.
         status, done, used = _encode_pretokens(view, work, text, length, base, count, used)

@@ -214,6 +214,32 @@ def range_mask(typingctx, array, index, low, count, case_bit):
 
 
 @intrinsic
+def smallest_of_16(typingctx, array, index):
+    """``value << 32 | place`` of the smallest of the 16 elements from ``array[index]`` on (uint32), the first of equals.
+
+    ``place`` counts from ``index``.
+    """
+    signature = types.uint64(array, types.int64)
+
+    def codegen(context, builder, signature, args):
+        lanes = ir.VectorType(_I32, 16)
+        pointer = _element_pointer(context, builder, array, *args, 64)
+        values = builder.load(builder.bitcast(pointer, lanes.as_pointer()))
+        values.align = 4
+        reduce_type = ir.FunctionType(_I32, [lanes])
+        reduce = cgutils.get_or_insert_function(builder.module, reduce_type, "llvm.vector.reduce.umin.v16i32")
+        smallest = builder.call(reduce, [values])
+        equal = builder.icmp_unsigned("==", values, _splat(builder, smallest, lanes))
+        lowest_type = ir.FunctionType(_I16, [_I16, _I1])
+        lowest = cgutils.get_or_insert_function(builder.module, lowest_type, "llvm.cttz.i16")
+        place = builder.call(lowest, [builder.bitcast(equal, _I16), ir.Constant(_I1, 1)])
+        high = builder.shl(builder.zext(smallest, _I64), ir.Constant(_I64, 32))
+        return builder.or_(high, builder.zext(place, _I64))
+
+    return signature, codegen
+
+
+@intrinsic
 def put_8_positions(typingctx, array, index, packed, base):
     """``array[index + j] = base + byte j of packed`` for j in 0..7 (array of uint16): one 16-byte store."""
     signature = types.void(array, types.int64, types.uint64, types.uint16)
