@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from numbatok.added_tokens import AddedTokens
 from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
-from numbatok.kernels import build, decode, dtypes, encode, merge, starts, text
+from numbatok.kernels import build, cache, decode, dtypes, encode, merge, spans, starts, text
 from numbatok.kernels.jit import kernels
 from numbatok.memory import address_of
 from numbatok.patterns.known import character_classes
@@ -29,7 +29,7 @@ _LENGTH = _TEXT + 8
 _COUNT = _TEXT + 16
 
 # The kernels of a call, by what the tokenizer does; `numbatok warmup` compiles them all.
-MODULES = (build, decode, encode, merge, starts, text)
+MODULES = (build, cache, decode, encode, merge, spans, starts, text)
 
 MOST_ID_TABLE = 1 << 24  # ids below this, or four times the tokens, are decoded through a table by id
 
@@ -116,6 +116,8 @@ class Engine:
         self._fill_added()
         self._set_table(dtypes.VIEW_CLASSES, character_classes(walker))
         self._view[dtypes.VIEW_WALKER] = kernels[walker].address
+        self._view[dtypes.VIEW_KEYER] = spans.key_pretokens.address
+        self._view[dtypes.VIEW_LOOKER] = cache.look_up.address
         self._view[dtypes.VIEW_MERGER] = merge.merge_pretoken.address
         self.everything_allowed = np.full(max(len(added), 1), dtypes.ADDED_AS_TOKEN, np.uint8)
         self._actions: dict[tuple[frozenset[str], frozenset[str]], npt.NDArray[np.uint8]] = {}
@@ -136,8 +138,7 @@ class Engine:
         """Token slots, pair slots and what is read from them."""
         vocabulary, count = self._vocabulary, len(self._vocabulary)
         slots = np.zeros(_slots_for(count), np.uint32)
-        tokens = np.concatenate([vocabulary.data, np.zeros(16, np.uint8)])
-        data, edges = address_of(tokens), address_of(vocabulary.starts)
+        data, edges = address_of(vocabulary.data), address_of(vocabulary.starts)
         twice = build.index_tokens(data, edges, count, address_of(slots), len(slots))
         if twice >= 0:
             raise VocabularyError(f"token {vocabulary.tokens[twice]!r} is in the vocabulary twice")
@@ -171,7 +172,7 @@ class Engine:
             address_of(byte_symbols),
             address_of(byte_pairs),
         )
-        self._set_table(dtypes.VIEW_TOKENS, tokens)
+        self._set_table(dtypes.VIEW_TOKENS, vocabulary.data)
         self._set_table(dtypes.VIEW_TOKEN_STARTS, vocabulary.starts)
         self._set_table(dtypes.VIEW_TOKEN_SLOTS, slots)
         self._set_table(dtypes.VIEW_IDS, vocabulary.ids)

@@ -25,10 +25,10 @@ def _shift_of(length):
 def index_tokens(tokens, token_starts, count, slots, slot_count):
     """Enter ``count`` tokens into ``slots`` (uint32, zero, a power of two above ``count``) by their bytes.
 
-    ``tokens`` is uint8, followed by 16 more bytes. Returns -1, or the number of the first token that has the bytes of an earlier one.
+    Returns -1, or the number of the first token that has the bytes of an earlier one.
     """
     starts = array_at(token_starts, count + 1, np.int64)
-    data = array_at(tokens, at(starts, count) + 16, np.uint8)
+    data = array_at(tokens, at(starts, count), np.uint8)
     table = array_at(slots, slot_count, np.uint32)
     shift = _shift_of(slot_count)
     mask = U64(slot_count) - ONE
@@ -52,7 +52,7 @@ def split_tokens(tokens, token_starts, count, slots, slot_count, pairs, capacity
     Returns how many there are; ``capacity`` is enough at the tokens' bytes less their number.
     """
     starts = array_at(token_starts, count + 1, np.int64)
-    data = array_at(tokens, at(starts, count) + 16, np.uint8)
+    data = array_at(tokens, at(starts, count), np.uint8)
     table = array_at(slots, slot_count, np.uint32)
     rows = array_at(pairs, 3 * capacity, np.uint32)
     shift = _shift_of(slot_count)

@@ -19,8 +19,8 @@ the high one), so that a zero there marks an empty entry. A longer one has a 64-
 plus its length as the high one; its bytes stand in the arena, before its ids, and a match is only a match when they are
 equal too. The word of ids is::
 
-    bits 0..17  id 0 | 18..35  id 1 | 36..53  id 2 | 56..63  count            count 1 to 3; to 6 with "more ids"
-    bits 0..31  position in the arena | 32..55  count | 56..63  IN_ARENA      more ids, an id above 2^18, or a long key
+    bits 0..27  id 0            | 32..59  id 1  | 60..63  count      1 or 2; 3 or 4 with "more ids"
+    bits 0..31  arena position  | 32..59  count | 60..63  IN_ARENA   more ids, an id above 2^28, or a long key
 """
 
 import numpy as np
@@ -39,9 +39,9 @@ NEED_BITMAP = -5  # one pretoken is longer than the bitmap reaches
 NEED_MERGE = -6  # one pretoken is longer than the merge buffers
 DISALLOWED = -7  # an added token that the caller does not allow is in the text
 
-# Hashing: odd multipliers with well-mixed bits (the golden ratio of 2^64, and one found by the SplitMix64 search).
+# Hashing: odd constants with well-mixed bits (2^64 over the golden ratio, and the second one of xxHash).
 HASH_LOW = np.uint64(0x9E3779B97F4A7C15)
-HASH_HIGH = np.uint64(0xD6E8FEB86659FD93)
+HASH_HIGH = np.uint64(0xC2B2AE3D27D4EB4F)
 
 # Stage 1: a walk of one call covers at most this many 64-byte blocks, so that its bitmap, positions and keys stay in
 # the first-level cache.
@@ -62,10 +62,10 @@ LONGEST_CACHED = 256  # a longer pretoken is merged anew each time: it hardly ev
 # Stage 3, in uint64 words: ids beside a narrow entry's key; high key and more ids of a wide one.
 NARROW_WORDS = 2
 WIDE_WORDS = 4
-INLINE_BITS = 18
-INLINE_IDS = 3  # ids in one word
-IN_ARENA = 0xFF
-OUTPUT_SLACK = 6  # elements that storing an entry's ids may write past their count
+INLINE_IDS = 2  # ids in one word
+LARGEST_INLINE = (1 << 28) - 1
+IN_ARENA = 15
+OUTPUT_SLACK = 4  # elements that storing an entry's ids may write past their count
 
 # Stage 4: a pair slot is left << 43 | right << 22 | rank, symbols below 2^21, ranks below 2^22.
 SYMBOL_BITS = 21
@@ -83,7 +83,7 @@ VIEW_PAIR_FILTER = 9  # uint64[2^k / 64]: a bit for each hash of a pair that is 
 VIEW_PAIR_FILTER_SHIFT = 11  # 64 - k
 VIEW_MERGED = 12  # uint32[ranks]: symbol that a merge makes
 VIEW_IDS = 14  # uint32[symbols]: id of a symbol
-VIEW_TOKENS = 16  # uint8: the bytes of all symbols, one after the other, and 16 more
+VIEW_TOKENS = 16  # uint8: the bytes of all symbols, one after the other
 VIEW_TOKEN_STARTS = 18  # int64[symbols + 1]
 VIEW_TOKEN_SLOTS = 20  # uint32[2^k]: open addressing by key, symbol + 1, 0 is empty
 VIEW_TOKEN_SHIFT = 22  # 64 - k
@@ -95,43 +95,47 @@ VIEW_ADDED_EDGES = 30  # uint64[2^k]: (node << 8 | byte) << 24 | next node, ALL_
 VIEW_ADDED_SHIFT = 32  # 64 - k
 VIEW_ADDED_AT_NODE = 33  # int32[nodes]: index of the added token that ends at the node, or -1
 VIEW_ADDED_IDS = 35  # uint32[added tokens]
-VIEW_WALKER = 37  # native address of the walker of the split rule
-VIEW_MERGER = 38  # native address of the kernel that merges one pretoken
-VIEW_FIELDS = 39
+VIEW_WALKER = 37  # native addresses of kernels: the walker of the split rule ...
+VIEW_KEYER = 38  # ... key_pretokens ...
+VIEW_LOOKER = 39  # ... look_up ...
+VIEW_MERGER = 40  # ... and merge_pretoken
+VIEW_FIELDS = 41
 
 # Fields of the scratch.
 WORK_VIEW = 0  # address of the view
 WORK_STARTS = 1  # uint64[blocks + 1]: bitmap of pretoken starts
 WORK_POSITIONS = 3  # uint16[CHUNK_BYTES + 16]: the same as offsets from the walk's base
-WORK_KEYS = 5  # uint64[3 * GROUP]: low words, high words, places in the table
-WORK_TAIL = 7  # uint8[TAIL_BYTES]: the text's last bytes, then zeros
-WORK_PIECE = 9  # uint8[16]: the bytes of a short pretoken
-WORK_TABLE = 11  # uint64: the narrow entries, then the wide ones
-WORK_NARROW_SHIFT = 13  # 64 - k for 2^k narrow entries
-WORK_NARROW_USED = 14
-WORK_NARROW_LIMIT = 15  # entries in use at which NEED_NARROW is returned
-WORK_WIDE_SHIFT = 16  # the same for wide entries
-WORK_WIDE_USED = 17
-WORK_WIDE_LIMIT = 18
-WORK_ARENA = 19  # uint32: ids that fit no entry, bytes of long pretokens
-WORK_ARENA_USED = 21
-WORK_SYMBOLS = 22  # uint32[longest]: symbols of the pretoken being merged
-WORK_RANKS = 24  # uint32[longest]: rank of the pair that begins at each symbol
-WORK_NEXT = 26  # int32[longest]
-WORK_PREVIOUS = 28  # int32[longest]
-WORK_HEAP = 30  # uint64[2 * longest]
-WORK_OUTPUT = 32  # uint32: where ids go
-WORK_OUTPUT_USED = 34
-WORK_COUNT_ONLY = 35  # 1: ids are counted and forgotten
-WORK_ACTIONS = 36  # uint8[added tokens]: ADDED_AS_TEXT, ADDED_AS_TOKEN or ADDED_REFUSED
-WORK_DOCUMENT = 38  # resume here: document ...
-WORK_POSITION = 39  # ... and byte offset in it, always a pretoken start
-WORK_NEEDED = 40  # with a NEED_ status: how many elements would do; with DISALLOWED: the added token's index
-WORK_PIECES = 41  # statistics, since the scratch was made: pretokens seen ...
-WORK_MISSES = 42  # ... those not found in the cache ...
-WORK_MERGED_BYTES = 43  # ... and the bytes that were merged for them
-WORK_TEXT = 44  # address, length and number of ids of the one document of a call
-WORK_FIELDS = 47
+WORK_KEYS = 5  # uint64[2 * GROUP]: low and high word of each pretoken's key
+WORK_PLACES = 7  # int64[GROUP]: where in the table the search for each begins
+WORK_TAIL = 9  # uint8[TAIL_BYTES]: the text's last bytes, then zeros
+WORK_PIECE = 11  # uint8[16]: the bytes of a short pretoken
+WORK_TABLE = 13  # uint64: the narrow entries, then the wide ones
+WORK_NARROW_SHIFT = 15  # 64 - k for 2^k narrow entries
+WORK_NARROW_USED = 16
+WORK_NARROW_LIMIT = 17  # entries in use at which NEED_NARROW is returned
+WORK_WIDE_SHIFT = 18  # the same for wide entries
+WORK_WIDE_USED = 19
+WORK_WIDE_LIMIT = 20
+WORK_ARENA = 21  # uint32: ids that fit no entry, bytes of long pretokens
+WORK_ARENA_USED = 23
+WORK_SYMBOLS = 24  # uint32[longest]: symbols of the pretoken being merged
+WORK_RANKS = 26  # uint32[longest]: rank of the pair that begins at each symbol
+WORK_NEXT = 28  # int32[longest]
+WORK_PREVIOUS = 30  # int32[longest]
+WORK_HEAP = 32  # uint64[2 * longest]
+WORK_OUTPUT = 34  # uint32: where ids go
+WORK_OUTPUT_USED = 36
+WORK_COUNT_ONLY = 37  # 1: ids are counted and forgotten
+WORK_ACTIONS = 38  # uint8[added tokens]: ADDED_AS_TEXT, ADDED_AS_TOKEN or ADDED_REFUSED
+WORK_DOCUMENT = 40  # resume here: document ...
+WORK_POSITION = 41  # ... and byte offset in it, always a pretoken start
+WORK_NEEDED = 42  # with a NEED_ status: how many elements would do; with DISALLOWED: the added token's index
+WORK_DONE = 43  # pretokens of a group looked up before a NEED_ status
+WORK_PIECES = 44  # statistics, since the scratch was made: pretokens seen ...
+WORK_MISSES = 45  # ... those not found in the cache ...
+WORK_MERGED_BYTES = 46  # ... and the bytes that were merged for them
+WORK_TEXT = 47  # address, length and number of ids of the one document of a call
+WORK_FIELDS = 50
 
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds

@@ -3,37 +3,31 @@
 import numpy as np
 
 from numbatok.kernels.added import next_added_token
-from numbatok.kernels.cache import id_count, learn, next_place, place_of, put_many, put_three
 from numbatok.kernels.dtypes import (
     ADDED_REFUSED,
     CHUNK_BLOCKS,
     DISALLOWED,
     GROUP,
-    INLINE_IDS,
-    LONG_KEY,
-    LONGEST_CACHED,
-    NARROW_WORDS,
     NEED_ARENA,
     NEED_BITMAP,
     NEED_MERGE,
     NEED_OUTPUT,
     ONE,
     OUTPUT_SLACK,
-    SHORT_KEY,
+    TAIL_BYTES,
     TAIL_KEPT,
-    U64,
     VIEW_ADDED_IDS,
     VIEW_ADDED_LEADS,
+    VIEW_KEYER,
+    VIEW_LOOKER,
     VIEW_MERGER,
     VIEW_WALKER,
     WORK_ACTIONS,
-    WORK_ARENA,
     WORK_COUNT_ONLY,
     WORK_DOCUMENT,
-    WORK_KEYS,
+    WORK_DONE,
     WORK_MERGED_BYTES,
     WORK_MISSES,
-    WORK_NARROW_SHIFT,
     WORK_NEEDED,
     WORK_OUTPUT,
     WORK_OUTPUT_USED,
@@ -42,10 +36,8 @@ from numbatok.kernels.dtypes import (
     WORK_POSITIONS,
     WORK_STARTS,
     WORK_SYMBOLS,
-    WORK_TABLE,
     WORK_TAIL,
     WORK_VIEW,
-    WORK_WIDE_SHIFT,
     ZERO,
 )
 from numbatok.kernels.intrinsics import (
@@ -53,91 +45,44 @@ from numbatok.kernels.intrinsics import (
     at,
     call_kernel,
     field,
-    prefetch,
     put,
     set_field,
     table,
     trailing_zeros,
 )
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.spans import flatten, long_key, short_key
+from numbatok.kernels.spans import flatten
 from numbatok.kernels.starts import keep_tail
 
 
 @helper
 def _encode_pretokens(view, work, text, length, base, count, used):
-    """Look up or merge the ``count`` pretokens whose ends are in ``WORK_POSITIONS``.
+    """Key, then look up or merge, the ``count`` pretokens whose ends are in ``WORK_POSITIONS``, a group at a time.
 
     Pretoken j is ``text[base + positions[j] : base + positions[j + 1]]``. The output has room for all. Returns (status,
     pretokens done, used).
     """
-    source = array_at(text, length, np.uint8)
-    tail = table(work, WORK_TAIL, np.uint8)
-    tail_base = length - min(length, TAIL_KEPT)
     positions = table(work, WORK_POSITIONS, np.uint16)
-    keys = table(work, WORK_KEYS, np.uint64)
-    entries = table(work, WORK_TABLE, np.uint64)
-    narrow_shift = U64(field(work, WORK_NARROW_SHIFT))
-    wide_shift = U64(field(work, WORK_WIDE_SHIFT))
-    wide_base = NARROW_WORDS << np.int64(U64(64) - narrow_shift)
-    arena = table(work, WORK_ARENA, np.uint32)
-    symbols = table(work, WORK_SYMBOLS, np.uint32)
-    output = table(work, WORK_OUTPUT, np.uint32)
-
-    for begin in range(0, count, GROUP):
-        group = min(GROUP, count - begin)
-        start = np.int64(at(positions, begin))
-        for j in range(group):
-            end = np.int64(at(positions, begin + j + 1))
-            size = end - start
-            where = base + start
-            start = end
-            if size <= SHORT_KEY:
-                if where + 16 <= length:
-                    low, high = short_key(source, where, size)
-                else:
-                    low, high = short_key(tail, where - tail_base, size)
-            elif size <= LONGEST_CACHED:
-                low, high = long_key(source, where, size)
-            else:
-                low, high = ZERO, LONG_KEY | U64(size)  # is in no table
-            place = place_of(low, high, narrow_shift, wide_shift, wide_base)
-            prefetch(entries, place)
-            put(keys, j, low)
-            put(keys, GROUP + j, high)
-            put(keys, 2 * GROUP + j, U64(place))
-        for j in range(group):
-            low = at(keys, j)
-            high = at(keys, GROUP + j)
-            place = np.int64(at(keys, 2 * GROUP + j))
-            while True:
-                # A narrow entry has no high word. Which kind comes next is hard to foresee, so nothing branches on it.
-                found = at(entries, place)
-                found_high = at(entries, place + 2 if high != ZERO else place)
-                if (found ^ low) | (found_high ^ high if high != ZERO else ZERO) == ZERO:
-                    ids = at(entries, place + 1)
-                    ids_here = id_count(ids)
-                    put_three(output, used, ids)
-                    if ids_here <= INLINE_IDS:
-                        used += ids_here
-                        break
-                    where = base + np.int64(at(positions, begin + j))
-                    size = base + np.int64(at(positions, begin + j + 1)) - where
-                    copied = put_many(entries, arena, place, high, source, where, size, output, used)
-                    if copied >= 0:
-                        used += copied
-                        break
-                elif found_high == ZERO:
-                    where = base + np.int64(at(positions, begin + j))
-                    size = base + np.int64(at(positions, begin + j + 1)) - where
-                    made = learn(view, work, low, high, place, text, where, size)
-                    if made < 0:
-                        return made, begin + j, used
-                    for i in range(made):
-                        put(output, used + i, at(symbols, i))
-                    used += made
-                    break
-                place = next_place(place, high, wide_base, len(entries))
+    keyer = field(view, VIEW_KEYER)
+    looker = field(view, VIEW_LOOKER)
+    # A key is read 16 bytes at once: near the text's end from its padded copy.
+    inside = count
+    while inside > 0 and base + np.int64(at(positions, inside - 1)) + 16 > length:
+        inside -= 1
+    tail_base = length - min(length, TAIL_KEPT)
+    begin = 0
+    while begin < count:
+        if begin < inside:
+            group = min(GROUP, inside - begin)
+            call_kernel(keyer, (work, text, length, base, begin, group))
+        else:
+            group = min(GROUP, count - begin)
+            call_kernel(keyer, (work, field(work, WORK_TAIL), TAIL_BYTES, base - tail_base, begin, group))
+        result = call_kernel(looker, (view, work, text, length, base, begin, group, used))
+        if result < 0:
+            return result, begin + field(work, WORK_DONE), field(work, WORK_OUTPUT_USED)
+        used = result
+        begin += group
     return np.int64(0), count, used
 
 

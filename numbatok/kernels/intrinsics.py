@@ -192,6 +192,54 @@ def copy_16_bytes(typingctx, target, target_index, source, source_index):
 
 
 @intrinsic
+def put_masked_16(typingctx, target, target_index, source, source_index, masks, tags, row):
+    """Write 16 bytes of ``source`` (uint8), masked and tagged, as ``target[target_index]`` and the next (uint64).
+
+    Mask and tag are the two words at ``2 * row`` of ``masks`` and ``tags``. Returns the words written, (low, high).
+    """
+    signature = types.UniTuple(types.uint64, 2)(target, types.int64, source, types.int64, masks, tags, types.int64)
+
+    def codegen(context, builder, signature, args):
+        pair = ir.VectorType(_I64, 2)
+
+        def pair_at(array_type, array, index):
+            pointer = _element_pointer(context, builder, array_type, array, index, 16)
+            return builder.bitcast(pointer, pair.as_pointer())
+
+        target_value, target_place, source_value, source_place, mask_value, tag_value, row_value = args
+        words = builder.mul(row_value, ir.Constant(_I64, 2))
+        loads = []
+        for array_type, array, index in (
+            (source, source_value, source_place),
+            (masks, mask_value, words),
+            (tags, tag_value, words),
+        ):
+            load = builder.load(pair_at(array_type, array, index))
+            load.align = 1 if array_type is source else 8
+            loads.append(load)
+        key = builder.or_(builder.and_(loads[0], loads[1]), loads[2])
+        builder.store(key, pair_at(target, target_value, target_place)).align = 8
+        halves = [builder.extract_element(key, ir.Constant(_I32, n)) for n in (0, 1)]
+        return context.make_tuple(builder, signature.return_type, halves)
+
+    return signature, codegen
+
+
+@intrinsic
+def multiply_fold(typingctx, left, right):
+    """Upper half xor lower half of the 128-bit product of two uint64."""
+    signature = types.uint64(types.uint64, types.uint64)
+
+    def codegen(context, builder, signature, args):
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        high = builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), _I64)
+        return builder.xor(high, builder.trunc(product, _I64))
+
+    return signature, codegen
+
+
+@intrinsic
 def range_mask(typingctx, array, index, low, count, case_bit):
     """Bitmap of the 64 bytes from ``array[index]`` on: bit i is set where ``((b | case_bit) - low) < count``.
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from numbatok.kernels.dtypes import (
     ALL_ONES,
+    HASH_HIGH,
     HASH_LOW,
     NEED_MERGE,
     NO_RANK,
     ONE,
     RANK_BITS,
-    SHORT_KEY,
     SHORT_MERGE,
     SYMBOL_BITS,
     U64,
@@ -44,18 +44,20 @@ from numbatok.kernels.intrinsics import (
     at,
     field,
     leading_zeros,
+    load_u64,
+    multiply_fold,
     put,
     smallest_of_16,
     table,
     trailing_zeros,
 )
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.spans import key_hash, long_key, short_key
 
 _RANK_MASK = np.uint64((1 << RANK_BITS) - 1)
 _RANK_SHIFT = np.uint64(RANK_BITS)
 _LEFT_SHIFT = np.uint64(SYMBOL_BITS)
 _RANK_TOP = np.uint64(32)
+_EIGHT = np.uint64(8)
 _WORD = np.uint64(64)
 _WORD_MASK = np.uint64(63)
 _WORD_SHIFT = np.uint64(6)
@@ -93,17 +95,23 @@ def pair_rank(pairs, shift, bits, bits_shift, left, right):
 
 @helper
 def token_hash(text, position, length):
-    """Hash of a run of bytes, upper bits good; of at most 15 bytes 16 are read."""
-    if length <= SHORT_KEY:
-        low, high = short_key(text, position, length)
-    else:
-        low, high = long_key(text, position, length)
-    return key_hash(low, high)
+    """Hash of a run of bytes, upper bits good."""
+    mixed = U64(length) * HASH_HIGH
+    i = 0
+    while i + 8 <= length:
+        mixed = multiply_fold(mixed ^ load_u64(text, position + i), HASH_LOW)
+        i += 8
+    if i < length:
+        rest = ZERO
+        for k in range(i, length):
+            rest = rest << _EIGHT | U64(at(text, position + k))
+        mixed = multiply_fold(mixed ^ rest, HASH_LOW)
+    return multiply_fold(mixed, HASH_HIGH)
 
 
 @helper
 def find_token(tokens, token_starts, slots, shift, text, position, length):
-    """Symbol whose bytes are ``text[position : position + length]``, or -1; of at most 15 bytes 16 are read."""
+    """Symbol whose bytes are ``text[position : position + length]``, or -1."""
     mask = U64(len(slots)) - ONE
     slot = token_hash(text, position, length) >> shift
     while True:
@@ -248,10 +256,10 @@ def _merge_by_heap(symbols, ranks, count, pairs, shift, bits, bits_shift, merged
 def merge_pretoken(view, work, text, length):
     """Tokens of the ``length`` bytes at address ``text``; their ids are left in ``WORK_SYMBOLS``.
 
-    Of at most 15 bytes 16 are read. Each byte that is merged is read once, so that text which another thread changes
-    gives the ids of some text. Returns how many ids, or NEED_MERGE where the buffers hold fewer than ``length``.
+    Each byte that is merged is read once, so that text which another thread changes gives the ids of some text. Returns
+    how many ids, or NEED_MERGE where the buffers hold fewer than ``length``.
     """
-    source = array_at(text, max(length, 16), np.uint8)
+    source = array_at(text, length, np.uint8)
     symbols = table(work, WORK_SYMBOLS, np.uint32)
     ids = table(view, VIEW_IDS, np.uint32)
     if length > len(symbols):

@@ -1,25 +1,59 @@
-"""Stage 2: from the bitmap of starts to positions, and from each pretoken to its key."""
+"""Stage 2: from the bitmap of starts to positions, and from each pretoken to its key and its place in the cache."""
 
 import numpy as np
 
-from numbatok.kernels.dtypes import HASH_HIGH, HASH_LOW, LONG_KEY, NARROW_KEY, SHORT_KEY, U64
-from numbatok.kernels.intrinsics import at, load_u64, put_8_positions, set_bits
-from numbatok.kernels.jit import helper
+from numbatok.kernels.dtypes import (
+    HASH_HIGH,
+    HASH_LOW,
+    LONG_KEY,
+    LONGEST_CACHED,
+    NARROW_KEY,
+    NARROW_WORDS,
+    SHORT_KEY,
+    U64,
+    WIDE_WORDS,
+    WORK_KEYS,
+    WORK_NARROW_SHIFT,
+    WORK_PLACES,
+    WORK_POSITIONS,
+    WORK_TABLE,
+    WORK_WIDE_SHIFT,
+    ZERO,
+)
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    field,
+    load_u64,
+    multiply_fold,
+    prefetch,
+    put,
+    put_8_positions,
+    put_masked_16,
+    set_bits,
+    table,
+)
+from numbatok.kernels.jit import helper, kernel
 
 _BYTE = np.uint64(0xFF)
 _EIGHT = np.uint64(8)
 _HALF = np.uint64(32)
+_WORD = np.uint64(64)
 
 #: Byte j of ``_OCTETS[o]`` is the position of the j-th set bit of the octet o.
 _OCTETS = np.array(
     [sum(bit << 8 * j for j, bit in enumerate(b for b in range(8) if o >> b & 1)) for o in range(256)], U64
 )
 
-#: For a pretoken of n bytes: which bits of the two words at its start are its own, and the tags that hold its length.
-_LOW_BYTES = np.array([(1 << 8 * min(n, 8)) - 1 for n in range(SHORT_KEY + 1)], U64)
-_HIGH_BYTES = np.array([(1 << 8 * max(n - 8, 0)) - 1 for n in range(SHORT_KEY + 1)], U64)
-_LOW_TAG = np.array([n << 56 if n <= NARROW_KEY else 0 for n in range(SHORT_KEY + 1)], U64)
-_HIGH_TAG = np.array([n << 56 if n > NARROW_KEY else 0 for n in range(SHORT_KEY + 1)], U64)
+#: For a pretoken of n bytes, two words each: which bits of 16 bytes are its own, and the tag that holds its length.
+#: Row 16 stands for all longer ones, whose keys are made otherwise.
+_KEY_MASKS = np.array(
+    [half for n in range(SHORT_KEY + 1) for half in ((1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1)] + [0, 0],
+    U64,
+)
+_KEY_TAGS = np.array(
+    [half for n in range(SHORT_KEY + 1) for half in ((n << 56, 0) if n <= NARROW_KEY else (0, n << 56))] + [0, 0], U64
+)
 
 
 @helper
@@ -41,17 +75,6 @@ def flatten(starts, blocks, positions):
 
 
 @helper
-def short_key(text, position, length):
-    """(low, high) words of the key of the ``length <= 15`` bytes at ``text[position]``; reads 16 bytes.
-
-    The high word is zero for a narrow key and never for a wide one.
-    """
-    low = load_u64(text, position) & at(_LOW_BYTES, length)
-    high = load_u64(text, position + 8) & at(_HIGH_BYTES, length)
-    return low | at(_LOW_TAG, length), high | at(_HIGH_TAG, length)
-
-
-@helper
 def long_key(text, position, length):
     """(low, high) words of the key of a pretoken longer than 15 bytes: a hash of the bytes, and the length.
 
@@ -59,14 +82,74 @@ def long_key(text, position, length):
     """
     mixed = U64(length) * HASH_HIGH
     for i in range(0, length - 8, 8):
-        mixed = (mixed ^ load_u64(text, position + i)) * HASH_LOW
-        mixed ^= mixed >> _HALF
-    mixed = (mixed ^ load_u64(text, position + length - 8)) * HASH_LOW
-    return mixed ^ mixed >> _HALF, LONG_KEY | U64(length)
+        mixed = multiply_fold(mixed ^ load_u64(text, position + i), HASH_LOW)
+    mixed = multiply_fold(mixed ^ load_u64(text, position + length - 8), HASH_LOW)
+    return mixed, LONG_KEY | U64(length)
 
 
 @helper
 def key_hash(low, high):
-    """A 64-bit hash of a key whose *upper* bits are good: a place among 2^k is ``hash >> 64 - k``."""
-    mixed = low * HASH_LOW + high * HASH_HIGH
-    return (mixed ^ mixed >> _HALF) * HASH_LOW
+    """A 64-bit hash of a key whose upper bits are good: a place among 2^k is ``hash >> 64 - k``.
+
+    The product of the two words, each mixed with a constant, folded to its half (as wyhash does): one multiplication.
+    """
+    return multiply_fold(low ^ HASH_LOW, high ^ HASH_HIGH)
+
+
+@helper
+def place_of(low, high, narrow_shift, wide_shift, wide_base):
+    """Index of the first word of the entry where the search for a key begins."""
+    hashed = key_hash(low, high)
+    narrow = np.int64(hashed >> narrow_shift) * NARROW_WORDS
+    wide = wide_base + np.int64(hashed >> wide_shift) * WIDE_WORDS
+    return narrow if high == ZERO else wide
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64)")
+def key_pretokens(work, text, length, base, begin, count):
+    """Keys and places of ``count <= GROUP`` pretokens, into ``WORK_KEYS`` and ``WORK_PLACES``; their lines are fetched.
+
+    Parameters
+    ----------
+    text, length : address and bytes of what may be read: 16 bytes from each pretoken's start, at least
+    base : byte offset of the walk that the positions count from
+    begin : number of the first pretoken; it is ``text[base + positions[begin] : base + positions[begin + 1]]``
+
+    Returns how many of them are long.
+    """
+    source = array_at(text, length, np.uint8)
+    positions = table(work, WORK_POSITIONS, np.uint16)
+    keys = table(work, WORK_KEYS, np.uint64)
+    places = table(work, WORK_PLACES, np.int64)
+    entries = table(work, WORK_TABLE, np.uint64)
+    narrow_shift = U64(field(work, WORK_NARROW_SHIFT))
+    wide_shift = U64(field(work, WORK_WIDE_SHIFT))
+    wide_base = NARROW_WORDS << np.int64(_WORD - narrow_shift)
+    long = 0
+    start = np.int64(at(positions, begin))
+    for j in range(count):
+        end = np.int64(at(positions, begin + j + 1))
+        size = end - start
+        low, high = put_masked_16(keys, 2 * j, source, base + start, _KEY_MASKS, _KEY_TAGS, min(size, SHORT_KEY + 1))
+        start = end
+        place = place_of(low, high, narrow_shift, wide_shift, wide_base)
+        prefetch(entries, place)
+        put(places, j, place)
+        if size > SHORT_KEY:
+            long += 1
+    if long > 0:
+        # Seldom, and a loop of their own: a call in the loop above costs every pretoken its registers.
+        for j in range(count):
+            start = np.int64(at(positions, begin + j))
+            size = np.int64(at(positions, begin + j + 1)) - start
+            if size > SHORT_KEY:
+                if size <= LONGEST_CACHED:
+                    low, high = long_key(source, base + start, size)
+                else:
+                    low, high = ZERO, LONG_KEY | U64(size)  # is in no table
+                place = place_of(low, high, narrow_shift, wide_shift, wide_base)
+                prefetch(entries, place)
+                put(keys, 2 * j, low)
+                put(keys, 2 * j + 1, high)
+                put(places, j, place)
+    return long
