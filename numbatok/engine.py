@@ -118,6 +118,7 @@ class Engine:
         self._view[dtypes.VIEW_WALKER] = kernels[walker].address
         self._view[dtypes.VIEW_KEYER] = spans.key_pretokens.address
         self._view[dtypes.VIEW_LOOKER] = cache.look_up.address
+        self._view[dtypes.VIEW_FURTHER] = cache.look_further.address
         self._view[dtypes.VIEW_MERGER] = merge.merge_pretoken.address
         self.everything_allowed = np.full(max(len(added), 1), dtypes.ADDED_AS_TOKEN, np.uint8)
         self._actions: dict[tuple[frozenset[str], frozenset[str]], npt.NDArray[np.uint8]] = {}

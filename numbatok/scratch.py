@@ -72,11 +72,14 @@ class Scratch:
     def _make_table(self, narrow: int, wide: int) -> None:
         """An empty cache table of so many entries, both powers of two."""
         self._narrow, self._wide = narrow, wide
-        self.set_table(dtypes.WORK_TABLE, zeros(narrow * dtypes.NARROW_WORDS + wide * dtypes.WIDE_WORDS, np.uint64))
+        self.set_table(dtypes.WORK_TABLE, zeros(self._wide_base() + wide * dtypes.WIDE_WORDS, np.uint64))
         self.record[dtypes.WORK_NARROW_SHIFT] = 65 - narrow.bit_length()
         self.record[dtypes.WORK_NARROW_LIMIT] = int(MOST_LOAD * narrow)
         self.record[dtypes.WORK_WIDE_SHIFT] = 65 - wide.bit_length()
         self.record[dtypes.WORK_WIDE_LIMIT] = int(MOST_LOAD * wide)
+
+    def _wide_base(self) -> int:
+        return dtypes.NARROW_BASE + self._narrow * dtypes.NARROW_WORDS
 
     def _set_merge_symbols(self, count: int) -> None:
         for field, dtype, per_symbol in _MERGE_BUFFERS:
@@ -95,7 +98,7 @@ class Scratch:
             self._grow_table(narrow, wide)
 
     def _grow_table(self, narrow: int, wide: int) -> None:
-        old, old_wide_base = self._arrays[dtypes.WORK_TABLE], self._narrow * dtypes.NARROW_WORDS
+        old, old_wide_base = self._arrays[dtypes.WORK_TABLE], self._wide_base()
         self._make_table(narrow, wide)
         cache.move_entries(address_of(old), len(old), old_wide_base, self.address)
 

@@ -8,12 +8,14 @@ from numbatok.kernels.dtypes import (
     LARGEST_INLINE,
     LONG_KEY,
     LONGEST_CACHED,
+    NARROW_BASE,
     NARROW_WORDS,
     NEED_ARENA,
     NEED_NARROW,
     NEED_WIDE,
     SHORT_KEY,
     U64,
+    VIEW_FURTHER,
     VIEW_MERGER,
     WIDE_WORDS,
     WORK_ARENA,
@@ -39,7 +41,7 @@ from numbatok.kernels.dtypes import (
 )
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, store_u64, table
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.spans import place_of
+from numbatok.kernels.spans import place_of, wide_base_of
 
 _COUNT_SHIFT = np.uint64(60)
 _HALF = np.uint64(32)
@@ -47,7 +49,6 @@ _LOW_HALF = np.uint64(0xFFFFFFFF)
 _ARENA_COUNT = np.uint64((1 << 28) - 1)
 _IDS = np.uint64((1 << 60) - 1)
 _IN_ARENA = np.uint64(IN_ARENA << 60)
-_WORD = np.uint64(64)
 
 
 @helper
@@ -55,7 +56,7 @@ def next_place(place, high, wide_base, words):
     """Index of the entry after ``place``, in the same part of the table of ``words`` words."""
     if high == ZERO:
         place += NARROW_WORDS
-        return place if place < wide_base else np.int64(0)
+        return place if place < wide_base else np.int64(NARROW_BASE)
     place += WIDE_WORDS
     return place if place < words else wide_base
 
@@ -67,18 +68,12 @@ def put_two(output, used, ids):
 
 
 @helper
-def put_many(entries, arena, place, high, text, position, length, output, used):
-    """Write the ids of an entry that has more than two, or a long key, to ``output[used:]``; return how many.
+def _put_from_arena(arena, high, ids, text, position, length, output, used):
+    """Write the ids that an entry keeps in the arena to ``output[used:]``; return how many.
 
     For a long key the pretoken ``text[position : position + length]`` is compared first: -1 if it is not that of the
     entry, and the search goes on.
     """
-    ids = at(entries, place + 1)
-    count = np.int64(ids >> _COUNT_SHIFT)
-    if count != IN_ARENA:
-        put_two(output, used, ids)
-        put_two(output, used + INLINE_IDS, at(entries, place + 3))
-        return count
     where = np.int64(ids & _LOW_HALF)
     if high >= LONG_KEY:
         for i in range(length):
@@ -181,57 +176,85 @@ def _bring_home(entries, home, place, high):
         put(entries, place + i, word)
 
 
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
+def look_further(view, work, text, position, size, number, used):
+    """What :func:`look_up` leaves to do for one pretoken, ``number`` of its group: search, copy from the arena, learn.
+
+    The pretoken is ``text[position : position + size]``. Returns the new ``used``, or a NEED_ status.
+    """
+    source = array_at(text, position + size, np.uint8)
+    keys = table(work, WORK_KEYS, np.uint64)
+    entries = table(work, WORK_TABLE, np.uint64)
+    output = table(work, WORK_OUTPUT, np.uint32)
+    wide_base = wide_base_of(U64(field(work, WORK_NARROW_SHIFT)))
+    low = at(keys, 2 * number)
+    high = at(keys, 2 * number + 1)
+    home = at(table(work, WORK_PLACES, np.int64), number)
+    place = home
+    while True:
+        found_high = at(entries, place if high == ZERO else place + 2)
+        if found_high == ZERO:
+            made = learn(view, work, low, high, place, text, position, size)
+            if made < 0:
+                return made
+            symbols = table(work, WORK_SYMBOLS, np.uint32)
+            for i in range(made):
+                put(output, used + i, at(symbols, i))
+            return used + made
+        if at(entries, place) == low and (high == ZERO or found_high == high):
+            ids = at(entries, place + 1)
+            count = np.int64(ids >> _COUNT_SHIFT)
+            if count == IN_ARENA:
+                arena = table(work, WORK_ARENA, np.uint32)
+                count = _put_from_arena(arena, high, ids, source, position, size, output, used)
+            else:
+                put_two(output, used, ids)
+                if count > INLINE_IDS:
+                    put_two(output, used + INLINE_IDS, at(entries, place + 3))
+            if count >= 0:
+                if place != home:
+                    _bring_home(entries, home, place, high)
+                return used + count
+        place = next_place(place, high, wide_base, len(entries))
+
+
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64)")
 def look_up(view, work, text, length, base, begin, count, used):
     """Write the ids of the ``count`` pretokens that :func:`key_pretokens` keyed to ``WORK_OUTPUT``, from ``used`` on.
 
-    ``text``, ``length``, ``base`` and ``begin`` as there, and the text itself. The output has room for an id a byte, and
+    ``text``, ``base`` and ``begin`` as there, with the text itself. The output has room for an id a byte, and
     OUTPUT_SLACK. Returns the new ``used``, or a NEED_ status with ``WORK_DONE`` and ``WORK_OUTPUT_USED`` set.
+
+    The loop holds only the common case, an entry found at once with its ids inside, so that it runs in registers; all
+    else is a call.
     """
-    source = array_at(text, length, np.uint8)
-    positions = table(work, WORK_POSITIONS, np.uint16)
     keys = table(work, WORK_KEYS, np.uint64)
     places = table(work, WORK_PLACES, np.int64)
     entries = table(work, WORK_TABLE, np.uint64)
-    wide_base = NARROW_WORDS << np.int64(_WORD - U64(field(work, WORK_NARROW_SHIFT)))
-    arena = table(work, WORK_ARENA, np.uint32)
-    symbols = table(work, WORK_SYMBOLS, np.uint32)
     output = table(work, WORK_OUTPUT, np.uint32)
+    further = field(view, VIEW_FURTHER)
     for j in range(count):
-        low = at(keys, 2 * j)
         high = at(keys, 2 * j + 1)
-        home = at(places, j)
-        place = home
-        while True:
-            # A narrow entry has no high word. Which kind comes next is hard to foresee, so nothing branches on it.
-            found = at(entries, place)
-            found_high = at(entries, place + 2 if high != ZERO else place)
-            if (found ^ low) | (found_high ^ high if high != ZERO else ZERO) == ZERO:
-                ids = at(entries, place + 1)
-                put_two(output, used, ids)
-                ids_here = np.int64(ids >> _COUNT_SHIFT)
-                if ids_here > INLINE_IDS:
-                    where = base + np.int64(at(positions, begin + j))
-                    size = base + np.int64(at(positions, begin + j + 1)) - where
-                    ids_here = put_many(entries, arena, place, high, source, where, size, output, used)
-                if ids_here >= 0:
-                    used += ids_here
-                    if place != home:
-                        _bring_home(entries, home, place, high)
-                    break
-            elif found_high == ZERO:
-                where = base + np.int64(at(positions, begin + j))
-                size = base + np.int64(at(positions, begin + j + 1)) - where
-                made = learn(view, work, low, high, place, text, where, size)
-                if made < 0:
-                    set_field(work, WORK_DONE, j)
-                    set_field(work, WORK_OUTPUT_USED, used)
-                    return made
-                for i in range(made):
-                    put(output, used + i, at(symbols, i))
-                used += made
-                break
-            place = next_place(place, high, wide_base, len(entries))
+        place = at(places, j)
+        # A narrow entry has no high word: its zero is compared with the table's first word, always zero. Which kind
+        # comes next is hard to foresee, so nothing branches on it.
+        high_place = place + 2 if high != ZERO else 0
+        differs = (at(entries, place) ^ at(keys, 2 * j)) | (at(entries, high_place) ^ high)
+        ids = at(entries, place + 1)
+        ids_here = np.int64(ids >> _COUNT_SHIFT)
+        if differs == ZERO and ids_here <= INLINE_IDS:
+            put_two(output, used, ids)
+            used += ids_here
+        else:
+            positions = table(work, WORK_POSITIONS, np.uint16)
+            position = base + np.int64(at(positions, begin + j))
+            size = base + np.int64(at(positions, begin + j + 1)) - position
+            result = call_kernel(further, (view, work, text, position, size, j, used))
+            if result < 0:
+                set_field(work, WORK_DONE, j)
+                set_field(work, WORK_OUTPUT_USED, used)
+                return result
+            used = result
     return used
 
 
@@ -245,9 +268,9 @@ def move_entries(old, old_words, old_wide_base, work):
     entries = table(work, WORK_TABLE, np.uint64)
     narrow_shift = U64(field(work, WORK_NARROW_SHIFT))
     wide_shift = U64(field(work, WORK_WIDE_SHIFT))
-    wide_base = NARROW_WORDS << np.int64(_WORD - narrow_shift)
+    wide_base = wide_base_of(narrow_shift)
     moved = 0
-    entry = np.int64(0)
+    entry = np.int64(NARROW_BASE)
     while entry < old_words:
         words = NARROW_WORDS if entry < old_wide_base else WIDE_WORDS
         low = at(source, entry)

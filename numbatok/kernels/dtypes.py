@@ -60,6 +60,7 @@ LONG_KEY = np.uint64(0xFF << 56)
 LONGEST_CACHED = 256  # a longer pretoken is merged anew each time: it hardly ever recurs
 
 # Stage 3, in uint64 words: ids beside a narrow entry's key; high key and more ids of a wide one.
+NARROW_BASE = 4  # the narrow entries begin after four words of zeros
 NARROW_WORDS = 2
 WIDE_WORDS = 4
 INLINE_IDS = 2  # ids in one word
@@ -98,8 +99,9 @@ VIEW_ADDED_IDS = 35  # uint32[added tokens]
 VIEW_WALKER = 37  # native addresses of kernels: the walker of the split rule ...
 VIEW_KEYER = 38  # ... key_pretokens ...
 VIEW_LOOKER = 39  # ... look_up ...
-VIEW_MERGER = 40  # ... and merge_pretoken
-VIEW_FIELDS = 41
+VIEW_FURTHER = 40  # ... look_further ...
+VIEW_MERGER = 41  # ... and merge_pretoken
+VIEW_FIELDS = 42
 
 # Fields of the scratch.
 WORK_VIEW = 0  # address of the view
@@ -109,7 +111,7 @@ WORK_KEYS = 5  # uint64[2 * GROUP]: low and high word of each pretoken's key
 WORK_PLACES = 7  # int64[GROUP]: where in the table the search for each begins
 WORK_TAIL = 9  # uint8[TAIL_BYTES]: the text's last bytes, then zeros
 WORK_PIECE = 11  # uint8[16]: the bytes of a short pretoken
-WORK_TABLE = 13  # uint64: the narrow entries, then the wide ones
+WORK_TABLE = 13  # uint64: four zeros, the narrow entries, then the wide ones
 WORK_NARROW_SHIFT = 15  # 64 - k for 2^k narrow entries
 WORK_NARROW_USED = 16
 WORK_NARROW_LIMIT = 17  # entries in use at which NEED_NARROW is returned

@@ -7,6 +7,7 @@ from numbatok.kernels.dtypes import (
     HASH_LOW,
     LONG_KEY,
     LONGEST_CACHED,
+    NARROW_BASE,
     NARROW_KEY,
     NARROW_WORDS,
     SHORT_KEY,
@@ -97,10 +98,16 @@ def key_hash(low, high):
 
 
 @helper
+def wide_base_of(narrow_shift):
+    """Index of the first word of the wide entries, after ``2 ** (64 - narrow_shift)`` narrow ones."""
+    return NARROW_BASE + (NARROW_WORDS << np.int64(_WORD - narrow_shift))
+
+
+@helper
 def place_of(low, high, narrow_shift, wide_shift, wide_base):
     """Index of the first word of the entry where the search for a key begins."""
     hashed = key_hash(low, high)
-    narrow = np.int64(hashed >> narrow_shift) * NARROW_WORDS
+    narrow = NARROW_BASE + np.int64(hashed >> narrow_shift) * NARROW_WORDS
     wide = wide_base + np.int64(hashed >> wide_shift) * WIDE_WORDS
     return narrow if high == ZERO else wide
 
@@ -124,7 +131,7 @@ def key_pretokens(work, text, length, base, begin, count):
     entries = table(work, WORK_TABLE, np.uint64)
     narrow_shift = U64(field(work, WORK_NARROW_SHIFT))
     wide_shift = U64(field(work, WORK_WIDE_SHIFT))
-    wide_base = NARROW_WORDS << np.int64(_WORD - narrow_shift)
+    wide_base = wide_base_of(narrow_shift)
     long = 0
     start = np.int64(at(positions, begin))
     for j in range(count):
