@@ -138,24 +138,30 @@ class Engine:
     def _fill_vocabulary(self) -> None:
         """Token slots, pair slots and what is read from them."""
         vocabulary, count = self._vocabulary, len(self._vocabulary)
+        lengths = np.diff(vocabulary.starts)
         slots = np.zeros(_slots_for(count), np.uint32)
-        data, edges = address_of(vocabulary.data), address_of(vocabulary.starts)
-        twice = build.index_tokens(data, edges, count, address_of(slots), len(slots))
+        token_filter = np.zeros(8 * len(slots) // 64, np.uint64)
+        self._set_table(dtypes.VIEW_TOKENS, np.concatenate([vocabulary.data, np.zeros(16, np.uint8)]))
+        self._set_table(dtypes.VIEW_TOKEN_STARTS, vocabulary.starts)
+        self._set_table(dtypes.VIEW_TOKEN_SLOTS, slots)
+        self._set_table(dtypes.VIEW_TOKEN_KEYS, np.zeros(2 * count, np.uint64))
+        self._set_table(dtypes.VIEW_TOKEN_FILTER, token_filter)
+        self._view[dtypes.VIEW_TOKEN_SHIFT] = 65 - len(slots).bit_length()
+        self._view[dtypes.VIEW_TOKEN_FILTER_SHIFT] = 65 - (64 * len(token_filter)).bit_length()
+        self._view[dtypes.VIEW_WHOLE_LIMIT] = int(lengths.max()) if vocabulary.whole_first else 0
+        view = address_of(self._view)
+        twice = build.index_tokens(view)
         if twice >= 0:
             raise VocabularyError(f"token {vocabulary.tokens[twice]!r} is in the vocabulary twice")
         if vocabulary.merges is None:
             capacity = max(len(vocabulary.data) - count, 1)
             rows = np.empty((capacity, 3), np.uint32)
-            rows_used = build.split_tokens(
-                data, edges, count, address_of(slots), len(slots), address_of(rows), capacity
-            )
-            rows = rows[:rows_used]
+            rows = rows[: build.split_tokens(view, address_of(rows), capacity)]
             merged = np.arange(count, dtype=np.uint32)
         else:
             rows = vocabulary.merges.copy()
             merged = rows[:, 2].copy()
             rows[:, 2] = np.arange(len(rows))
-        lengths = np.diff(vocabulary.starts)
         single = np.flatnonzero(lengths == 1)
         byte_symbols = np.zeros(256, np.uint32)
         byte_symbols[vocabulary.data[vocabulary.starts[single]]] = single
@@ -173,19 +179,14 @@ class Engine:
             address_of(byte_symbols),
             address_of(byte_pairs),
         )
-        self._set_table(dtypes.VIEW_TOKENS, vocabulary.data)
-        self._set_table(dtypes.VIEW_TOKEN_STARTS, vocabulary.starts)
-        self._set_table(dtypes.VIEW_TOKEN_SLOTS, slots)
         self._set_table(dtypes.VIEW_IDS, vocabulary.ids)
         self._set_table(dtypes.VIEW_BYTE_SYMBOLS, byte_symbols)
         self._set_table(dtypes.VIEW_BYTE_PAIRS, byte_pairs)
         self._set_table(dtypes.VIEW_PAIRS, pairs)
         self._set_table(dtypes.VIEW_PAIR_FILTER, pair_filter)
         self._set_table(dtypes.VIEW_MERGED, merged)
-        self._view[dtypes.VIEW_TOKEN_SHIFT] = 65 - len(slots).bit_length()
         self._view[dtypes.VIEW_PAIR_SHIFT] = 65 - len(pairs).bit_length()
         self._view[dtypes.VIEW_PAIR_FILTER_SHIFT] = 65 - filter_bits.bit_length()
-        self._view[dtypes.VIEW_WHOLE_FIRST] = int(vocabulary.whole_first)
 
     def _fill_added(self) -> None:
         """The trie of added tokens and the bytes that they begin with."""
@@ -302,7 +303,7 @@ class Engine:
         """Encode documents into a fresh array, which grows by what the part done so far predicts."""
         scratch.expect(total)
         record = scratch.record
-        output = np.empty(total // 3 + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
+        output = np.empty(total // 2 + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         scratch.set_table(dtypes.WORK_OUTPUT, output)
         while (status := self._encode(scratch.address, addresses, lengths, ends, count)) < 0:
             if status != dtypes.NEED_OUTPUT:

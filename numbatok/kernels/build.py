@@ -3,10 +3,25 @@
 import numpy as np
 
 from numbatok.kernels.added import edge_slot
-from numbatok.kernels.dtypes import ALL_ONES, ONE, RANK_BITS, SYMBOL_BITS, U64
-from numbatok.kernels.intrinsics import array_at, at, put
+from numbatok.kernels.dtypes import (
+    ALL_ONES,
+    ONE,
+    RANK_BITS,
+    SHORT_KEY,
+    SYMBOL_BITS,
+    U64,
+    VIEW_TOKEN_FILTER,
+    VIEW_TOKEN_FILTER_SHIFT,
+    VIEW_TOKEN_KEYS,
+    VIEW_TOKEN_SHIFT,
+    VIEW_TOKEN_SLOTS,
+    VIEW_TOKEN_STARTS,
+    VIEW_TOKENS,
+)
+from numbatok.kernels.intrinsics import array_at, at, field, put, table
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.merge import find_token, pair_hash, pair_rank, token_hash
+from numbatok.kernels.merge import find_token, pair_hash, pair_rank
+from numbatok.kernels.spans import key_hash, long_key, short_key
 
 _RANK_SHIFT = np.uint64(RANK_BITS)
 
@@ -21,50 +36,73 @@ def _shift_of(length):
     return shift
 
 
-@kernel("int64(int64, int64, int64, int64, int64)")
-def index_tokens(tokens, token_starts, count, slots, slot_count):
-    """Enter ``count`` tokens into ``slots`` (uint32, zero, a power of two above ``count``) by their bytes.
+@helper
+def set_bit(bits, bit):
+    """Set one bit of a filter."""
+    put(bits, bit >> U64(6), at(bits, bit >> U64(6)) | ONE << (bit & U64(63)))
 
-    Returns -1, or the number of the first token that has the bytes of an earlier one.
+
+@helper
+def _key_of(text, position, length):
+    """(low, high) words of the key of any run of bytes; of at most 15, 16 are read."""
+    if length <= SHORT_KEY:
+        return short_key(text, position, length)
+    return long_key(text, position, length)
+
+
+@kernel("int64(int64)")
+def index_tokens(view):
+    """Enter the tokens of a view into its slots, keys and filter, which are zero, by their bytes.
+
+    The token data is followed by 16 bytes that may be read. Returns -1, or the number of the first token that has the
+    bytes of an earlier one.
     """
-    starts = array_at(token_starts, count + 1, np.int64)
-    data = array_at(tokens, at(starts, count), np.uint8)
-    table = array_at(slots, slot_count, np.uint32)
-    shift = _shift_of(slot_count)
-    mask = U64(slot_count) - ONE
-    for token in range(count):
+    starts = table(view, VIEW_TOKEN_STARTS, np.int64)
+    data = table(view, VIEW_TOKENS, np.uint8)
+    keys = table(view, VIEW_TOKEN_KEYS, np.uint64)
+    slots = table(view, VIEW_TOKEN_SLOTS, np.uint32)
+    bits = table(view, VIEW_TOKEN_FILTER, np.uint64)
+    shift = U64(field(view, VIEW_TOKEN_SHIFT))
+    bits_shift = U64(field(view, VIEW_TOKEN_FILTER_SHIFT))
+    mask = U64(len(slots)) - ONE
+    for token in range(len(starts) - 1):
         begin = at(starts, token)
         length = at(starts, token + 1) - begin
-        if find_token(data, starts, table, shift, data, begin, length) >= 0:
+        low, high = _key_of(data, begin, length)
+        if find_token(view, low, high, data, begin, length) >= 0:
             return np.int64(token)
-        slot = token_hash(data, begin, length) >> shift
-        while at(table, slot) != 0:
+        hashed = key_hash(low, high)
+        slot = hashed >> shift
+        while at(slots, slot) != 0:
             slot = (slot + ONE) & mask
-        put(table, slot, np.uint32(token + 1))
+        put(slots, slot, np.uint32(token + 1))
+        put(keys, 2 * token, low)
+        put(keys, 2 * token + 1, high)
+        set_bit(bits, hashed >> bits_shift)
     return np.int64(-1)
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
-def split_tokens(tokens, token_starts, count, slots, slot_count, pairs, capacity):
+@kernel("int64(int64, int64, int64)")
+def split_tokens(view, pairs, capacity):
     """All ways to cut a token into two tokens, as (left, right, token) rows into uint32[capacity, 3] at ``pairs``.
 
     A rank file merges any two neighbours whose concatenation is a token, at its rank: these rows are its merge list.
     Returns how many there are; ``capacity`` is enough at the tokens' bytes less their number.
     """
-    starts = array_at(token_starts, count + 1, np.int64)
-    data = array_at(tokens, at(starts, count), np.uint8)
-    table = array_at(slots, slot_count, np.uint32)
+    starts = table(view, VIEW_TOKEN_STARTS, np.int64)
+    data = table(view, VIEW_TOKENS, np.uint8)
     rows = array_at(pairs, 3 * capacity, np.uint32)
-    shift = _shift_of(slot_count)
     found = np.int64(0)
-    for token in range(count):
+    for token in range(len(starts) - 1):
         begin = at(starts, token)
         length = at(starts, token + 1) - begin
         for cut in range(1, length):
-            left = find_token(data, starts, table, shift, data, begin, cut)
+            low, high = _key_of(data, begin, cut)
+            left = find_token(view, low, high, data, begin, cut)
             if left < 0:
                 continue
-            right = find_token(data, starts, table, shift, data, begin + cut, length - cut)
+            low, high = _key_of(data, begin + cut, length - cut)
+            right = find_token(view, low, high, data, begin + cut, length - cut)
             if right < 0:
                 continue
             put(rows, 3 * found, np.uint32(left))
@@ -83,7 +121,7 @@ def enter_pairs(pairs, count, slots, slot_count, bits, bit_count, byte_symbols, 
     uint32[65536]. Returns how many different pairs there are.
     """
     rows = array_at(pairs, 3 * count, np.uint32)
-    table = array_at(slots, slot_count, np.uint64)
+    entries = array_at(slots, slot_count, np.uint64)
     present = array_at(bits, bit_count >> 6, np.uint64)
     symbol_of_byte = array_at(byte_symbols, 256, np.uint32)
     rank_of_bytes = array_at(byte_pairs, 65536, np.uint32)
@@ -96,23 +134,22 @@ def enter_pairs(pairs, count, slots, slot_count, bits, bit_count, byte_symbols, 
         right = at(rows, 3 * row + 1)
         wanted = U64(left) << U64(SYMBOL_BITS) | U64(right)
         hashed = pair_hash(left, right)
-        bit = hashed >> bits_shift
-        put(present, bit >> U64(6), at(present, bit >> U64(6)) | ONE << (bit & U64(63)))
+        set_bit(present, hashed >> bits_shift)
         slot = hashed >> shift
         while True:
-            old = at(table, slot)
+            old = at(entries, slot)
             if old == ALL_ONES:
                 different += 1
                 break
             if old >> _RANK_SHIFT == wanted:
                 break
             slot = (slot + ONE) & mask
-        put(table, slot, wanted << _RANK_SHIFT | U64(at(rows, 3 * row + 2)))
+        put(entries, slot, wanted << _RANK_SHIFT | U64(at(rows, 3 * row + 2)))
     for first in range(256):
         for second in range(256):
             left = at(symbol_of_byte, first)
             right = at(symbol_of_byte, second)
-            put(rank_of_bytes, first << 8 | second, pair_rank(table, shift, present, bits_shift, left, right))
+            put(rank_of_bytes, first << 8 | second, pair_rank(entries, shift, present, bits_shift, left, right))
     return different
 
 
@@ -120,14 +157,14 @@ def enter_pairs(pairs, count, slots, slot_count, bits, bit_count, byte_symbols, 
 def enter_edges(edges, count, slots, slot_count):
     """Enter ``count`` rows (node, byte, next node) of uint32 into a trie's table of uint64[slot_count], ALL_ONES."""
     rows = array_at(edges, 3 * count, np.uint32)
-    table = array_at(slots, slot_count, np.uint64)
+    entries = array_at(slots, slot_count, np.uint64)
     shift = _shift_of(slot_count)
     mask = U64(slot_count) - ONE
     for row in range(count):
         node = at(rows, 3 * row)
         byte = at(rows, 3 * row + 1)
         slot = edge_slot(node, byte, shift)
-        while at(table, slot) != ALL_ONES:
+        while at(entries, slot) != ALL_ONES:
             slot = (slot + ONE) & mask
-        put(table, slot, (U64(node) << U64(8) | U64(byte)) << U64(24) | U64(at(rows, 3 * row + 2)))
+        put(entries, slot, (U64(node) << U64(8) | U64(byte)) << U64(24) | U64(at(rows, 3 * row + 2)))
     return np.int64(count)

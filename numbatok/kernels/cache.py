@@ -16,7 +16,9 @@ from numbatok.kernels.dtypes import (
     SHORT_KEY,
     U64,
     VIEW_FURTHER,
+    VIEW_IDS,
     VIEW_MERGER,
+    VIEW_WHOLE_LIMIT,
     WIDE_WORDS,
     WORK_ARENA,
     WORK_ARENA_USED,
@@ -41,6 +43,7 @@ from numbatok.kernels.dtypes import (
 )
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, store_u64, table
 from numbatok.kernels.jit import helper, kernel
+from numbatok.kernels.merge import find_token
 from numbatok.kernels.spans import place_of, wide_base_of
 
 _COUNT_SHIFT = np.uint64(60)
@@ -109,12 +112,13 @@ def learn(view, work, low, high, place, text, position, length):
         if arena_used + words + length > len(arena):
             return np.int64(NEED_ARENA)
 
-    merger = field(view, VIEW_MERGER)
+    # What is merged is the short pretoken's key, or a copy of the long one, which the arena keeps.
+    address = text + position
     if length <= SHORT_KEY:
         piece = table(work, WORK_PIECE, np.uint8)
         store_u64(piece, 0, low)
         store_u64(piece, 8, high)
-        count = call_kernel(merger, (view, work, field(work, WORK_PIECE), length))
+        address = field(work, WORK_PIECE)
     elif cached:
         source = array_at(text, position + length, np.uint8)
         for word in range(words):
@@ -122,9 +126,16 @@ def learn(view, work, low, high, place, text, position, length):
             for i in range(4 * word, min(4 * word + 4, length)):
                 packed |= np.uint32(at(source, position + i)) << np.uint32(8 * (i & 3))
             put(arena, arena_used + word, packed)
-        count = call_kernel(merger, (view, work, field(work, WORK_ARENA) + 4 * arena_used, length))
+        address = field(work, WORK_ARENA) + 4 * arena_used
+    token = np.int64(-1)
+    if length <= field(view, VIEW_WHOLE_LIMIT):
+        token = find_token(view, low, high, array_at(address, length, np.uint8), 0, length)
+    symbols = table(work, WORK_SYMBOLS, np.uint32)
+    if token >= 0:
+        put(symbols, 0, at(table(view, VIEW_IDS, np.uint32), token))
+        count = np.int64(1)
     else:
-        count = call_kernel(merger, (view, work, text + position, length))
+        count = call_kernel(field(view, VIEW_MERGER), (view, work, address, length))
     if count < 0:
         return count
     set_field(work, WORK_MISSES, field(work, WORK_MISSES) + 1)
@@ -133,7 +144,6 @@ def learn(view, work, low, high, place, text, position, length):
         return count
 
     entries = table(work, WORK_TABLE, np.uint64)
-    symbols = table(work, WORK_SYMBOLS, np.uint32)
     largest = np.uint32(0)
     for i in range(count):
         largest = max(largest, at(symbols, i))

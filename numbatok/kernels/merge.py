@@ -10,12 +10,12 @@ import numpy as np
 
 from numbatok.kernels.dtypes import (
     ALL_ONES,
-    HASH_HIGH,
     HASH_LOW,
     NEED_MERGE,
     NO_RANK,
     ONE,
     RANK_BITS,
+    SHORT_KEY,
     SHORT_MERGE,
     SYMBOL_BITS,
     U64,
@@ -27,11 +27,13 @@ from numbatok.kernels.dtypes import (
     VIEW_PAIR_FILTER_SHIFT,
     VIEW_PAIR_SHIFT,
     VIEW_PAIRS,
+    VIEW_TOKEN_FILTER,
+    VIEW_TOKEN_FILTER_SHIFT,
+    VIEW_TOKEN_KEYS,
     VIEW_TOKEN_SHIFT,
     VIEW_TOKEN_SLOTS,
     VIEW_TOKEN_STARTS,
     VIEW_TOKENS,
-    VIEW_WHOLE_FIRST,
     WORK_HEAP,
     WORK_NEXT,
     WORK_PREVIOUS,
@@ -44,20 +46,18 @@ from numbatok.kernels.intrinsics import (
     at,
     field,
     leading_zeros,
-    load_u64,
-    multiply_fold,
     put,
     smallest_of_16,
     table,
     trailing_zeros,
 )
 from numbatok.kernels.jit import helper, kernel
+from numbatok.kernels.spans import key_hash
 
 _RANK_MASK = np.uint64((1 << RANK_BITS) - 1)
 _RANK_SHIFT = np.uint64(RANK_BITS)
 _LEFT_SHIFT = np.uint64(SYMBOL_BITS)
 _RANK_TOP = np.uint64(32)
-_EIGHT = np.uint64(8)
 _WORD = np.uint64(64)
 _WORD_MASK = np.uint64(63)
 _WORD_SHIFT = np.uint64(6)
@@ -94,32 +94,29 @@ def pair_rank(pairs, shift, bits, bits_shift, left, right):
 
 
 @helper
-def token_hash(text, position, length):
-    """Hash of a run of bytes, upper bits good."""
-    mixed = U64(length) * HASH_HIGH
-    i = 0
-    while i + 8 <= length:
-        mixed = multiply_fold(mixed ^ load_u64(text, position + i), HASH_LOW)
-        i += 8
-    if i < length:
-        rest = ZERO
-        for k in range(i, length):
-            rest = rest << _EIGHT | U64(at(text, position + k))
-        mixed = multiply_fold(mixed ^ rest, HASH_LOW)
-    return multiply_fold(mixed, HASH_HIGH)
+def find_token(view, low, high, text, position, length):
+    """Symbol whose bytes are ``text[position : position + length]``, whose key is (low, high); or -1.
 
-
-@helper
-def find_token(tokens, token_starts, slots, shift, text, position, length):
-    """Symbol whose bytes are ``text[position : position + length]``, or -1."""
+    As with pairs a filter answers first: most new pretokens are no token. Without it this took longer than merging.
+    """
+    hashed = key_hash(low, high)
+    bits = table(view, VIEW_TOKEN_FILTER, np.uint64)
+    bit = hashed >> U64(field(view, VIEW_TOKEN_FILTER_SHIFT))
+    if at(bits, bit >> _WORD_SHIFT) >> (bit & _WORD_MASK) & ONE == ZERO:
+        return np.int64(-1)
+    keys = table(view, VIEW_TOKEN_KEYS, np.uint64)
+    slots = table(view, VIEW_TOKEN_SLOTS, np.uint32)
     mask = U64(len(slots)) - ONE
-    slot = token_hash(text, position, length) >> shift
+    slot = hashed >> U64(field(view, VIEW_TOKEN_SHIFT))
     while True:
         found = np.int64(at(slots, slot)) - 1
         if found < 0:
             return np.int64(-1)
-        begin = at(token_starts, found)
-        if at(token_starts, found + 1) - begin == length:
+        if at(keys, 2 * found) == low and at(keys, 2 * found + 1) == high:
+            if length <= SHORT_KEY:
+                return found
+            tokens = table(view, VIEW_TOKENS, np.uint8)
+            begin = at(table(view, VIEW_TOKEN_STARTS, np.int64), found)
             same = 0
             while same < length and at(tokens, begin + same) == at(text, position + same):
                 same += 1
@@ -254,7 +251,7 @@ def _merge_by_heap(symbols, ranks, count, pairs, shift, bits, bits_shift, merged
 
 @kernel("int64(int64, int64, int64, int64)")
 def merge_pretoken(view, work, text, length):
-    """Tokens of the ``length`` bytes at address ``text``; their ids are left in ``WORK_SYMBOLS``.
+    """Merge the ``length`` bytes at address ``text``; the ids of the tokens are left in ``WORK_SYMBOLS``.
 
     Each byte that is merged is read once, so that text which another thread changes gives the ids of some text. Returns
     how many ids, or NEED_MERGE where the buffers hold fewer than ``length``.
@@ -264,20 +261,6 @@ def merge_pretoken(view, work, text, length):
     ids = table(view, VIEW_IDS, np.uint32)
     if length > len(symbols):
         return NEED_MERGE
-    if field(view, VIEW_WHOLE_FIRST) != 0:
-        token = find_token(
-            table(view, VIEW_TOKENS, np.uint8),
-            table(view, VIEW_TOKEN_STARTS, np.int64),
-            table(view, VIEW_TOKEN_SLOTS, np.uint32),
-            U64(field(view, VIEW_TOKEN_SHIFT)),
-            source,
-            0,
-            length,
-        )
-        if token >= 0:
-            put(symbols, 0, at(ids, token))
-            return 1
-
     ranks = table(work, WORK_RANKS, np.uint32)
     byte_symbols = table(view, VIEW_BYTE_SYMBOLS, np.uint32)
     byte_pairs = table(view, VIEW_BYTE_PAIRS, np.uint32)

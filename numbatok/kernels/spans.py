@@ -76,6 +76,14 @@ def flatten(starts, blocks, positions):
 
 
 @helper
+def short_key(text, position, length):
+    """(low, high) words of the key of the ``length <= 15`` bytes at ``text[position]``; reads 16 bytes."""
+    low = load_u64(text, position) & at(_KEY_MASKS, 2 * length) | at(_KEY_TAGS, 2 * length)
+    high = load_u64(text, position + 8) & at(_KEY_MASKS, 2 * length + 1) | at(_KEY_TAGS, 2 * length + 1)
+    return low, high
+
+
+@helper
 def long_key(text, position, length):
     """(low, high) words of the key of a pretoken longer than 15 bytes: a hash of the bytes, and the length.
 

@@ -1,0 +1,347 @@
+"""The tokenizers that are compared, behind one interface, and the vocabulary files that they load.
+
+A *side* is one library with one tokenizer loaded. A script of the benchmarks makes the vocabulary's files with
+:func:`prepare`, finds out with :func:`present` which sides can run, and its worker loads one with :func:`load`.
+Only the library of the side that is loaded is imported.
+"""
+
+import base64
+import importlib.util
+import itertools
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import _common
+
+
+class Side:
+    """One library with one tokenizer loaded.
+
+    What ``encode`` and ``encode_batch`` return is the library's own; ``ids_of`` and ``batch_of`` make arrays of it,
+    outside what is timed.
+    """
+
+    label = ""
+    module = ""
+    distribution = ""
+    requirements: tuple[str, ...] = ()  # of an environment of its own, if it needs one
+    slow = False  # measured on a part of the text
+
+    def __init__(self, vocabulary: dict[str, Any], threads: int) -> None:
+        raise NotImplementedError
+
+    def encode(self, text: str) -> Any:
+        """Encode one text."""
+        raise NotImplementedError
+
+    def encode_batch(self, texts: list[str]) -> Any:
+        """Encode many texts."""
+        raise NotImplementedError
+
+    def ids_of(self, result: Any) -> Any:
+        """The ids of a text as an array."""
+        import numpy as np
+
+        return np.asarray(result, dtype=np.uint32)
+
+    def batch_of(self, result: Any) -> tuple[Any, Any]:
+        """(ids of all texts, number of ids of each) as arrays."""
+        import numpy as np
+
+        ids = np.fromiter(itertools.chain.from_iterable(result), np.uint32)
+        return ids, np.array([len(one) for one in result])
+
+    def version(self) -> str | None:
+        """The version of the library in use."""
+        return _common.version(self.distribution)
+
+
+class Numbatok(Side):
+    """The project itself."""
+
+    label = module = distribution = "numbatok"
+
+    def __init__(self, vocabulary: dict[str, Any], threads: int) -> None:
+        import numbatok
+
+        if vocabulary["encoding"]:
+            self.tokenizer = numbatok.get_encoding(vocabulary["encoding"])
+        else:
+            self.tokenizer = numbatok.Tokenizer.from_file(vocabulary["json"])
+        self.encode = self.tokenizer.encode  # no call of ours around what is timed
+        self.encode_batch = self.tokenizer.encode_batch
+
+    def batch_of(self, result: Any) -> tuple[Any, Any]:
+        """A TokenBatch is already two arrays."""
+        return result.ids, result.lengths
+
+    def statistics(self) -> dict[str, int]:
+        """Pretokens looked up and missed so far, and bytes merged for the missed ones, of the one idle scratch."""
+        from numbatok.kernels import dtypes
+
+        record = self.tokenizer._engine._idle[-1].record
+        fields = {"pretokens": "WORK_PIECES", "missed": "WORK_MISSES", "merged_bytes": "WORK_MERGED_BYTES"}
+        return {name: int(record[getattr(dtypes, field)]) for name, field in fields.items()}
+
+    def version(self) -> str | None:
+        """The version in the source, which need not be installed."""
+        import numbatok
+
+        return numbatok.__version__
+
+
+class Gigatoken(Side):
+    """gigatoken: a NumPy array for a text, an awkward array for a batch."""
+
+    label = module = distribution = "gigatoken"
+
+    def __init__(self, vocabulary: dict[str, Any], threads: int) -> None:
+        import gigatoken
+
+        self._tokenizer = gigatoken.Tokenizer(vocabulary["json"])
+        self._parallel = threads > 1
+        self.encode = self._tokenizer.encode
+
+    def encode_batch(self, texts: list[str]) -> Any:
+        """Its thread pool is left out where one thread is measured."""
+        return self._tokenizer.encode_batch(texts, parallel=self._parallel)
+
+    def batch_of(self, result: Any) -> tuple[Any, Any]:
+        """The awkward array's content and the lengths of its lists."""
+        import awkward
+        import numpy as np
+
+        return np.asarray(awkward.flatten(result), np.uint32), np.asarray(awkward.num(result))
+
+
+class Fastokens(Side):
+    """fastokens: its bulk interface, which makes no Python object for each token."""
+
+    label = module = distribution = "fastokens"
+
+    def __init__(self, vocabulary: dict[str, Any], threads: int) -> None:
+        import fastokens
+
+        self._tokenizer = fastokens.Tokenizer.from_file(vocabulary["json"])
+
+    def encode(self, text: str) -> Any:
+        """As a batch of one."""
+        return self._tokenizer.encode_batch_flat([text], False)
+
+    def encode_batch(self, texts: list[str]) -> Any:
+        """The bulk interface."""
+        return self._tokenizer.encode_batch_flat(texts, False)
+
+    def ids_of(self, result: Any) -> Any:
+        """The first of the two buffers."""
+        return self.batch_of(result)[0]
+
+    def batch_of(self, result: Any) -> tuple[Any, Any]:
+        """The two buffers: uint32 ids, uint64 offsets."""
+        import numpy as np
+
+        return np.frombuffer(result[0], "<u4"), np.diff(np.frombuffer(result[1], "<u8"))
+
+
+class Tiktoken(Side):
+    """tiktoken: made from a rank file, so that it needs no network."""
+
+    label = module = distribution = "tiktoken"
+    slow = True
+
+    def __init__(self, vocabulary: dict[str, Any], threads: int) -> None:
+        import tiktoken
+        import tiktoken_ext.openai_public as public
+
+        lines = map(bytes.split, Path(vocabulary["ranks"]).read_bytes().splitlines())
+        self._tokenizer = tiktoken.Encoding(
+            "benchmark",
+            pat_str=getattr(public, vocabulary["pattern"]),
+            mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in lines},
+            special_tokens=vocabulary["special_tokens"],
+        )
+        self._threads = threads
+        self._array = self._tokenizer.encode_to_numpy
+
+    def encode(self, text: str) -> Any:
+        """Into an array, without a search for special tokens."""
+        return self._array(text, disallowed_special=())
+
+    def encode_batch(self, texts: list[str]) -> Any:
+        """On its own threads; one thread has no use for the pool."""
+        if self._threads == 1:
+            return [self._tokenizer.encode_ordinary(text) for text in texts]
+        return self._tokenizer.encode_ordinary_batch(texts, num_threads=self._threads)
+
+
+class Tokenizers(Side):
+    """Hugging Face tokenizers, as installed: 0.23 has ``encode_batch_fast``, which leaves offsets out."""
+
+    label = module = distribution = "tokenizers"
+    slow = True
+
+    def __init__(self, vocabulary: dict[str, Any], threads: int) -> None:
+        import tokenizers
+
+        self._tokenizer = tokenizers.Tokenizer.from_file(vocabulary["json"])
+        self._batch = getattr(self._tokenizer, "encode_batch_fast", self._tokenizer.encode_batch)
+
+    def encode(self, text: str) -> Any:
+        """As a batch of one: only a batch leaves offsets out."""
+        return self._batch([text], add_special_tokens=False)
+
+    def encode_batch(self, texts: list[str]) -> Any:
+        """All texts."""
+        return self._batch(texts, add_special_tokens=False)
+
+    def ids_of(self, result: Any) -> Any:
+        """Those of the one encoding."""
+        return super().ids_of(result[0].ids)
+
+    def batch_of(self, result: Any) -> tuple[Any, Any]:
+        """Those of all encodings."""
+        return super().batch_of([encoding.ids for encoding in result])
+
+
+class TokenizersCandidate(Tokenizers):
+    """The release candidate of Hugging Face tokenizers 1.0."""
+
+    label = "tokenizers-rc"
+    requirements = ("tokenizers==1.0.0rc3", "numpy")
+    slow = False
+
+
+SIDES: dict[str, type[Side]] = {
+    side.label: side for side in (Numbatok, Gigatoken, Fastokens, TokenizersCandidate, Tiktoken, Tokenizers)
+}
+PEERS = [label for label in SIDES if label != "numbatok"]
+
+
+def load(task: dict[str, Any]) -> Side:
+    """The side that a worker's task names, loaded."""
+    return SIDES[task["side"]](task["vocabulary"], len(task["cores"]))
+
+
+def add_options(parser: Any, peers: Sequence[str] = PEERS) -> None:
+    """Options that choose sides."""
+    parser.add_argument(
+        "--peers", nargs="*", choices=PEERS, default=list(peers), help=f"compare with these (default: {' '.join(peers)})"
+    )
+    parser.add_argument(
+        "--no-install", action="store_true", help="leave tokenizers-rc out unless its environment was made before"
+    )
+
+
+def present(peers: Sequence[str], install: bool = True) -> dict[str, Path | str]:
+    """The sides that can run, numbatok first, each with its Python; says which are left out."""
+    found: dict[str, Path | str] = {"numbatok": sys.executable}
+    for label in peers:
+        side = SIDES[label]
+        if side.requirements:
+            python = _common.environment_with(side.requirements, install)
+            if python is not None:
+                found[label] = python
+            elif not install:
+                _common.complain(f"{label} is left out: its environment was not made yet")
+        elif importlib.util.find_spec(side.module) is None:
+            _common.complain(f"{label} is not installed, and is left out (pip install numbatok[bench])")
+        else:
+            found[label] = sys.executable
+    return found
+
+
+# --- vocabulary files ---
+
+#: By tokenizer: numbatok's embedded encoding ("" for none), files of the test data, tiktoken's pattern, special tokens.
+VOCABULARIES: dict[str, dict[str, Any]] = {
+    "gpt2": {
+        "encoding": "gpt2",
+        "json": "vocab/gpt2_hf/tokenizer.json",
+        "ranks": "vocab/r50k_base/r50k_base.tiktoken",
+        "pattern": "r50k_pat_str",
+        "special_tokens": {"<|endoftext|>": 50256},
+    },
+}
+
+
+def prepare(name: str, folder: Path) -> dict[str, Any]:
+    """Write what the sides load of a tokenizer to ``folder``: a ``tokenizer.json`` and a rank file.
+
+    They are those of the test data, or made from the vocabulary inside numbatok. Exits with status 2 for an unknown
+    tokenizer.
+    """
+    if name not in VOCABULARIES:
+        _common.complain(f"no tokenizer {name!r} here; there is {', '.join(VOCABULARIES)}")
+        sys.exit(2)
+    made = dict(VOCABULARIES[name])
+    writers = {"json": _tokenizer_json, "ranks": _rank_file}
+    for kind, write in writers.items():
+        source = _common.find_data(made[kind])
+        content = _common.read_data(source) if source is not None else write(made)
+        path = folder / Path(made[kind]).name
+        path.write_bytes(content)
+        made[kind] = str(path)
+    return made
+
+
+def _embedded_ranks(encoding: str) -> tuple[list[bytes], list[int]]:
+    """(tokens, ranks) of an encoding inside numbatok."""
+    from numbatok.loading.embedded import ENCODINGS, load_ranks
+
+    return load_ranks(ENCODINGS[encoding].ranks)
+
+
+def _rank_file(vocabulary: dict[str, Any]) -> bytes:
+    """The rank file of an embedded vocabulary."""
+    tokens, ranks = _embedded_ranks(vocabulary["encoding"])
+    lines = [b"%b %d\n" % (base64.b64encode(token), rank) for token, rank in zip(tokens, ranks, strict=True)]
+    return b"".join(lines)
+
+
+def _parts(token: bytes, rank_of: dict[bytes, int]) -> list[bytes]:
+    """What merging makes of a token just before the merge that completes it: two parts, or one byte."""
+    parts = [bytes([byte]) for byte in token]
+    while len(parts) > 2:
+        ranks = [rank_of.get(left + right, len(rank_of)) for left, right in itertools.pairwise(parts)]
+        place = ranks.index(min(ranks))
+        parts[place : place + 2] = [parts[place] + parts[place + 1]]
+    return parts
+
+
+def _tokenizer_json(vocabulary: dict[str, Any]) -> bytes:
+    """A GPT-2-shaped ``tokenizer.json`` of an embedded vocabulary."""
+    from numbatok.loading.byte_level import byte_of_character
+
+    tokens, ranks = _embedded_ranks(vocabulary["encoding"])
+    rank_of = dict(zip(tokens, ranks, strict=True))
+    characters = {byte: character for character, byte in byte_of_character().items()}
+    spell = {token: "".join(characters[byte] for byte in token) for token in tokens}
+    merges = [[spell[part] for part in _parts(token, rank_of)] for token in tokens if len(token) > 1]
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    specials = vocabulary["special_tokens"]
+    content = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": number, "content": text, **flags} for text, number in specials.items()],
+        "normalizer": None,
+        "pre_tokenizer": byte_level,
+        "post_processor": byte_level,
+        "decoder": byte_level,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": "",
+            "end_of_word_suffix": "",
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "vocab": {spell[token]: rank for token, rank in rank_of.items()} | specials,
+            "merges": merges,
+        },
+    }
+    return json.dumps(content).encode()
