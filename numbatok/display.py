@@ -190,7 +190,9 @@ def _colored(shown: Iterable[ShownToken], width: int) -> Iterator[str]:
         # The mark keeps a terminal that orders right-to-left text from exchanging this token with its neighbours.
         mark = _LEFT_TO_RIGHT_MARK if _reads_right_to_left(text) else ""
         padding = " " * (cell - _columns(text))
-        above += f"{' ' * gap}\x1b[38;5;16;48;5;{_BACKGROUNDS[number % len(_BACKGROUNDS)]}m{text}{_RESET}{mark}{padding}"
+        above += (
+            f"{' ' * gap}\x1b[38;5;16;48;5;{_BACKGROUNDS[number % len(_BACKGROUNDS)]}m{text}{_RESET}{mark}{padding}"
+        )
         below += f"{' ' * gap}{_DIM}{id:<{cell}}{_RESET}"
         used, previous = used + gap + cell, token.pretoken
         if b"\n" in token.content:

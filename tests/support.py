@@ -76,4 +76,14 @@ def array_of(content: bytes) -> np.ndarray:
     return np.frombuffer(bytearray(content), np.uint8)
 
 
-__all__ = ["PACKAGE", "TESTS", "address_of", "array_of", "engine_of", "keep_tail", "new_scratch", "output_of", "run_python"]
+__all__ = [
+    "PACKAGE",
+    "TESTS",
+    "address_of",
+    "array_of",
+    "engine_of",
+    "keep_tail",
+    "new_scratch",
+    "output_of",
+    "run_python",
+]

@@ -267,6 +267,30 @@ def range_mask(typingctx, array, index, low, count, case_bit):
 
 
 @intrinsic
+def narrow_16(typingctx, target, target_index, source, source_index):
+    """Write the low bytes of 16 elements of ``source`` to ``target`` (uint8); return how many lead below 0x80."""
+    signature = types.int64(target, types.int64, source, types.int64)
+
+    def codegen(context, builder, signature, args):
+        element = context.get_data_type(source.dtype)
+        lanes = ir.VectorType(element, 16)
+        itemsize = context.get_abi_sizeof(element)
+        read = _element_pointer(context, builder, source, args[2], args[3], 16 * itemsize)
+        write = _element_pointer(context, builder, target, args[0], args[1], 16)
+        values = builder.load(builder.bitcast(read, lanes.as_pointer()))
+        values.align = itemsize
+        bytes_ = values if itemsize == 1 else builder.trunc(values, ir.VectorType(_I8, 16))
+        builder.store(bytes_, builder.bitcast(write, ir.VectorType(_I8, 16).as_pointer())).align = 1
+        strange = builder.icmp_unsigned(">", values, ir.Constant(lanes, [0x7F] * 16))
+        bits = builder.or_(builder.zext(builder.bitcast(strange, _I16), _I64), ir.Constant(_I64, 1 << 16))
+        count_type = ir.FunctionType(_I64, [_I64, _I1])
+        count = cgutils.get_or_insert_function(builder.module, count_type, "llvm.cttz.i64")
+        return builder.call(count, [bits, ir.Constant(_I1, 1)])
+
+    return signature, codegen
+
+
+@intrinsic
 def smallest_of_16(typingctx, array, index):
     """``value << 32 | place`` of the smallest of the 16 elements from ``array[index]`` on (uint32), the first of equals.
 
@@ -375,7 +399,7 @@ def call_kernel(typingctx, address, arguments):
     return signature, codegen
 
 
-# The three below call CPython by symbol name, so their kernels keep the GIL (jit.py: ``holding_gil``).
+# The four below call CPython by symbol name, so their kernels keep the GIL (jit.py: ``holding_gil``).
 
 
 def _python_call(builder, name, result, arguments):
@@ -417,6 +441,33 @@ def utf8_of_str(typingctx, object_id):
             _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
             builder.store(ir.Constant(_I64, 0), size)
         return context.make_tuple(builder, signature.return_type, [address, builder.load(size)])
+
+    return signature, codegen
+
+
+@intrinsic
+def characters_of_str(typingctx, object_id):
+    """(address, characters, kind, is ASCII) of a ``str``'s own memory; ``kind`` is 1, 2 or 4 bytes a character.
+
+    Asks the helper that Numba reads strings with. The address is 0 for another type.
+    """
+    signature = types.UniTuple(types.int64, 4)(types.int64)
+
+    def codegen(context, builder, signature, args):
+        length = cgutils.alloca_once_value(builder, ir.Constant(_I64, 0))
+        kind = cgutils.alloca_once_value(builder, ir.Constant(_I32, 0))
+        is_ascii = cgutils.alloca_once_value(builder, ir.Constant(_I32, 0))
+        hashed = cgutils.alloca_once_value(builder, ir.Constant(_I64, 0))
+        owner = builder.inttoptr(args[0], _BYTE_POINTER)
+        arguments = [(_BYTE_POINTER, owner)]
+        arguments += [(value.type, value) for value in (length, kind, is_ascii, hashed)]
+        data = _python_call(builder, "numba_extract_unicode", _BYTE_POINTER, arguments)
+        address = builder.ptrtoint(data, _I64)
+        with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", address, ir.Constant(_I64, 0))):
+            _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
+        parts = [address, builder.load(length)]
+        parts += [builder.zext(builder.load(value), _I64) for value in (kind, is_ascii)]
+        return context.make_tuple(builder, signature.return_type, parts)
 
     return signature, codegen
 

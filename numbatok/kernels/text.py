@@ -9,7 +9,18 @@ from numbatok.kernels.dtypes import (
     WORK_TEXT,
     ZERO,
 )
-from numbatok.kernels.intrinsics import array_at, at, list_item, load_u64, memory_of_bytes, put, set_field, utf8_of_str
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    characters_of_str,
+    list_item,
+    load_u64,
+    memory_of_bytes,
+    narrow_16,
+    put,
+    set_field,
+    utf8_of_str,
+)
 from numbatok.kernels.jit import helper, kernel
 
 IS_STR = 0
@@ -45,6 +56,77 @@ def locate_text(object_id, work):
     set_field(work, WORK_POSITION, 0)
     set_field(work, WORK_OUTPUT_USED, 0)
     return length if kind == IS_STR else kind
+
+
+@kernel("int64(int64, int64)", holding_gil=True)
+def locate_characters(object_id, work):
+    """Point ``WORK_TEXT`` at the characters of a ``str``, as CPython keeps them.
+
+    Returns the bytes a character takes, 1, 2 or 4, or 0 for ASCII and for another type.
+    """
+    address, length, kind, is_ascii = characters_of_str(object_id)
+    set_field(work, WORK_TEXT, address)
+    set_field(work, WORK_TEXT + 1, length)
+    if address == 0 or is_ascii != 0:
+        return np.int64(0)
+    return kind
+
+
+@helper
+def _transcode(source, target):
+    """Write the characters of ``source`` as UTF-8; see :func:`transcode_utf8`."""
+    length = len(source)
+    used = np.int64(0)
+    i = np.int64(0)
+    while i < length:
+        while i + 16 <= length:
+            ascii_here = narrow_16(target, used, source, i)
+            i += ascii_here
+            used += ascii_here
+            if ascii_here < 16:
+                break
+        # At least one by one to the next ASCII character; the vector steps begin again there.
+        while i < length:
+            point = np.int64(at(source, i))
+            if point < 0x80:
+                put(target, used, np.uint8(point))
+                used += 1
+                i += 1
+                break
+            if point < 0x800:
+                put(target, used, np.uint8(0xC0 | point >> 6))
+                used += 1
+            else:
+                if point < 0x10000:
+                    if 0xD800 <= point < 0xE000:
+                        return np.int64(-1)
+                    put(target, used, np.uint8(0xE0 | point >> 12))
+                    used += 1
+                else:
+                    put(target, used, np.uint8(0xF0 | point >> 18))
+                    put(target, used + 1, np.uint8(0x80 | point >> 12 & 0x3F))
+                    used += 2
+                put(target, used, np.uint8(0x80 | point >> 6 & 0x3F))
+                used += 1
+            put(target, used, np.uint8(0x80 | point & 0x3F))
+            used += 1
+            i += 1
+    return used
+
+
+@kernel("int64(int64, int64, int64, int64, int64)")
+def transcode_utf8(characters, length, kind, output, capacity):
+    """Write ``length`` characters of ``kind`` bytes each as UTF-8 to uint8[capacity]; return how many bytes.
+
+    ``capacity`` is 16 more than they can take: 2, 3 or 4 bytes a character for kind 1, 2 or 4. Returns -1 where a
+    lone surrogate is among them.
+    """
+    target = array_at(output, capacity, np.uint8)
+    if kind == 1:
+        return _transcode(array_at(characters, length, np.uint8), target)
+    if kind == 2:
+        return _transcode(array_at(characters, length, np.uint16), target)
+    return _transcode(array_at(characters, length, np.uint32), target)
 
 
 @kernel("int64(int64, int64, int64, int64, int64)", holding_gil=True)
