@@ -9,14 +9,13 @@ import argparse
 import io
 import mmap
 import os
-import secrets
-import shutil
 import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from typing import IO, TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TextIO
 
 from numbatok import __version__, notices
 from numbatok.display import LIMIT, color_wanted, printable, show_terminal
@@ -39,7 +38,7 @@ numbatok turns text into the token ids of GPT-2 and back, exactly and fast. To b
 
   numbatok count *.txt                         how many tokens each file has
   numbatok encode notes.txt -o notes.npy       token ids, for numpy.load
-  echo "Hello tokenizer" | numbatok show -     where a text is cut, and into which tokens
+  echo "Hello tokenizer" | numbatok show       where a text is cut, and into which tokens
 
 numbatok --help lists all commands, numbatok COMMAND --help what each takes.
 """
@@ -169,10 +168,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _limit(text: str) -> int | None:
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number or None
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of tokens; wanted 1 or more, or 0 for all")
+    return int(text) or None
 
 
 # --- commands ---
@@ -202,7 +200,7 @@ def _decode(args: argparse.Namespace) -> int:
         with _about(name):
             ids = _parse_ids(data, tokenizer.vocab_size)
             content = tokenizer.decode_bytes(ids, skip_special_tokens=args.skip_special)
-        _stdout().write(content)
+        _stdout().buffer.write(content)
     return 0
 
 
@@ -234,7 +232,7 @@ def _show(args: argparse.Namespace) -> int:
     tokenizer = _tokenizer(args.tokenizer)
     options = _text_options(args)
     errors = options.pop("errors")
-    color, width = color_wanted(sys.stdout), shutil.get_terminal_size().columns
+    color, width = color_wanted(_stdout()), _terminal_columns()
     if color and os.name == "nt":
         os.system("")  # makes the older Windows console obey colours
     for name in args.files:
@@ -333,7 +331,7 @@ def _parse_ids(data: memoryview, vocab_size: int) -> "npt.NDArray[np.integer[Any
     """The ids in a .npy file or in text; ValueError names the first that is none, and its position."""
     import numpy as np
 
-    if data[:6] == b"\x93NUMPY":
+    if bytes(data[:6]) == b"\x93NUMPY":
         try:
             array: npt.NDArray[Any] = np.load(io.BytesIO(data), allow_pickle=False)
         except (ValueError, EOFError, TypeError) as error:
@@ -373,7 +371,7 @@ def _bad_id(words: list[bytes], position: int, vocab_size: int) -> ValueError:
 # --- what goes out ---
 
 
-def _stdout() -> IO[str]:
+def _stdout() -> TextIO:
     if sys.stdout is None:
         raise Failure("standard output: is closed")
     return sys.stdout
@@ -398,7 +396,7 @@ def _npy_file(path: str) -> "Iterator[Callable[[Ids], None]]":
     """A function that adds ids to a 1-D uint32 .npy file, which gets its name when all is written, or never."""
     target = os.path.realpath(path)
     replaced = not os.path.exists(target) or os.path.isfile(target)  # else a device such as /dev/null
-    written = f"{target}.{secrets.token_hex(4)}.tmp" if replaced else target
+    written = f"{target}.{os.urandom(4).hex()}.tmp" if replaced else target
     count = 0
 
     def write(ids: "Ids") -> None:
@@ -407,22 +405,22 @@ def _npy_file(path: str) -> "Iterator[Callable[[Ids], None]]":
             file.write(ids.astype("<u4", copy=False).data)
         count += len(ids)
 
-    with _about(path):
-        with open(written, "xb" if replaced else "wb") as file:
-            try:
-                file.write(_npy_header(0))
-                yield write
-                file.seek(0)
-                file.write(_npy_header(count))
+    with _about(path), open(written, "xb" if replaced else "wb") as file:
+        try:
+            file.write(_npy_header(0))
+            yield write
+            file.seek(0)
+            file.write(_npy_header(count))
+            file.close()
+            if replaced:
+                os.replace(written, target)
+        except BaseException:
+            with suppress(OSError):  # what could not be written before cannot be now
                 file.close()
-                if replaced:
-                    os.replace(written, target)
-            except BaseException:
-                file.close()
-                if replaced:
-                    with suppress(OSError):
-                        os.unlink(written)
-                raise
+            if replaced:
+                with suppress(OSError):
+                    os.unlink(written)
+            raise
 
 
 def _npy_header(count: int) -> bytes:
@@ -463,7 +461,7 @@ def _with_bar(names: Sequence[str], visible: bool) -> Iterable[str]:
     if not (visible and _watched() and len(names) > 1):
         return names
     try:
-        from tqdm import tqdm
+        tqdm = import_module("tqdm").tqdm
     except ImportError:
         return names
     bar: Iterable[str] = tqdm(names, unit=" files", delay=0.5, leave=False, file=sys.stderr)
@@ -477,7 +475,7 @@ def _announced(tokenizer: "Tokenizer", verb: str, name: str, size: int) -> Itera
         yield
         return
     tokenizer.count("")  # a compile has a line of its own, before this one
-    line = f"{verb} {_shown(name)}, {_size(size)} ..."[: shutil.get_terminal_size().columns - 1]
+    line = f"{verb} {_shown(name)}, {_size(size)} ..."[: _terminal_columns() - 1]
     sys.stderr.write(line)
     sys.stderr.flush()
     try:
@@ -485,6 +483,12 @@ def _announced(tokenizer: "Tokenizer", verb: str, name: str, size: int) -> Itera
     finally:
         sys.stderr.write("\r" + " " * len(line) + "\r")
         sys.stderr.flush()
+
+
+def _terminal_columns() -> int:
+    from shutil import get_terminal_size  # imports every compressor there is, which --help can do without
+
+    return get_terminal_size().columns
 
 
 def _size(count: int) -> str:

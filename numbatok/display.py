@@ -8,7 +8,7 @@ import os
 import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 if TYPE_CHECKING:
     from numbatok.added_tokens import AllowedSpecial
@@ -86,8 +86,8 @@ def _reads_right_to_left(text: str) -> bool:
     return not text.isascii() and any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in text)
 
 
-def color_wanted(stream: IO[str]) -> bool:
-    """Whether to colour what goes to a stream: ``NO_COLOR`` and ``FORCE_COLOR`` decide, else whether it is a terminal."""
+def color_wanted(stream: TextIO) -> bool:
+    """Whether to colour what goes to a stream: as ``NO_COLOR`` or ``FORCE_COLOR`` say, else if it is a terminal."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -126,7 +126,7 @@ def show_terminal(
     """
     from numbatok.text import as_bytes, repair_surrogates
 
-    data = memoryview(repair_surrogates(text).encode() if isinstance(text, str) else as_bytes(text))
+    data = memoryview(repair_surrogates(text).encode()) if isinstance(text, str) else as_bytes(text).data
     # Ids that a template puts around a text stand for none of its bytes.
     ids = tokenizer.encode(
         data, add_special_tokens=False, allowed_special=allowed_special, disallowed_special=disallowed_special

@@ -17,7 +17,7 @@ from numbatok.kernels import build, cache, decode, dtypes, encode, merge, spans,
 from numbatok.kernels.jit import kernels
 from numbatok.memory import address_of
 from numbatok.patterns.known import character_classes
-from numbatok.scratch import OUTPUT_IDS, Scratch
+from numbatok.scratch import Scratch
 from numbatok.text import as_bytes, raise_invalid, repair_surrogates
 from numbatok.vocabulary import Vocabulary
 
@@ -30,8 +30,6 @@ _COUNT = _TEXT + 16
 
 # The kernels of a call, by what the tokenizer does; `numbatok warmup` compiles them all.
 MODULES = (build, cache, decode, encode, merge, spans, starts, text)
-
-LONG_TEXT = 1 << 16  # characters from which on a str's UTF-8 is our own business
 
 MOST_ID_TABLE = 1 << 24  # ids below this, or four times the tokens, are decoded through a table by id
 
@@ -128,7 +126,8 @@ class Engine:
         self._last_transcoded = (0, 0)
         self._idle: list[Scratch] = []
         self._most_idle = 2 * (os.cpu_count() or 1)
-        self._locate = text.locate_text.compiled()
+        self._view[dtypes.VIEW_ENCODER] = encode.encode_documents.address
+        self._encode_text = text.encode_text.compiled()
         self._encode = encode.encode_documents.compiled()
 
     # --- tables ---
@@ -252,17 +251,27 @@ class Engine:
         scratch = self._take()
         if scratch.actions is not actions:
             scratch.set_actions(actions)
-        address = scratch.address
-        source, length = self._place(scratch, source, errors)  # keeps what the address points into
-        if length > OUTPUT_IDS:
-            ids = self._encode_all(scratch, address + _TEXT, address + _LENGTH, address + _COUNT, 1, length)
-        else:
-            status = self._encode(address, address + _TEXT, address + _LENGTH, address + _COUNT, 1)
-            while status < 0:
-                self._mend(scratch, status)
-                status = self._encode(address, address + _TEXT, address + _LENGTH, address + _COUNT, 1)
-            ids = scratch.small_output[:status].copy()
+        status = self._encode_text(id(source), scratch.address)
+        ids = (
+            scratch.small_output[:status].copy() if status >= 0 else self._encode_rest(scratch, source, errors, status)
+        )
         self._put_back(scratch)
+        return ids
+
+    def _encode_rest(self, scratch: Scratch, source: Any, errors: str, status: int) -> Ids:
+        """What the short way left undone, after its status: another kind of text, a long one, or a buffer to mend."""
+        address = scratch.address
+        arguments = (address, address + _TEXT, address + _LENGTH, address + _COUNT, 1)
+        if status == text.NOT_SHORT:
+            source, length = self._place(scratch, source, errors)  # keeps what the address points into
+            if length > text.SHORT_TEXT:
+                return self._encode_all(scratch, *arguments[1:], length)
+            status = self._encode(*arguments)
+        while status < 0:
+            self._mend(scratch, status)
+            status = self._encode(*arguments)
+        ids = scratch.small_output[:status].copy()
+        scratch.shrink()
         return ids
 
     def encode_batch(
@@ -307,10 +316,10 @@ class Engine:
         output = np.empty(total // 2 + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         scratch.set_table(dtypes.WORK_OUTPUT, output)
         while (status := self._encode(scratch.address, addresses, lengths, ends, count)) < 0:
-            if status != dtypes.NEED_OUTPUT:
-                self._mend(scratch, status)
-                continue
             used = int(record[dtypes.WORK_OUTPUT_USED])
+            if status != dtypes.NEED_OUTPUT:
+                self._mend(scratch, status, used / (total / 4 + 1))
+                continue
             wanted = max(int(record[dtypes.WORK_NEEDED]), len(output) + len(output) // 2)
             grown = np.empty(
                 min(wanted, max(total, int(record[dtypes.WORK_NEEDED])) + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK),
@@ -324,8 +333,8 @@ class Engine:
         output.resize(status, refcheck=False)  # gives the rest back; nobody else has seen the array
         return output
 
-    def _mend(self, scratch: Scratch, status: int) -> None:
-        """Prepare for another call after a status that is not an end."""
+    def _mend(self, scratch: Scratch, status: int, part_done: float = 1.0) -> None:
+        """Prepare for another call after a status that is not an end, ``part_done`` of the text behind (a guess)."""
         record = scratch.record
         if status == dtypes.DISALLOWED:
             fields = (dtypes.WORK_DOCUMENT, dtypes.WORK_POSITION, dtypes.WORK_NEEDED)
@@ -333,7 +342,7 @@ class Engine:
         if status == dtypes.NEED_OUTPUT:
             scratch.set_table(dtypes.WORK_OUTPUT, np.empty(int(record[dtypes.WORK_NEEDED]), np.uint32))
         else:
-            scratch.mend(status)
+            scratch.mend(status, part_done)
 
     def pretokenize(self, source: Any, errors: str) -> npt.NDArray[np.int64]:
         """Byte offsets where the split rule's pieces begin, and the end."""
@@ -367,10 +376,10 @@ class Engine:
     def _place(self, scratch: Scratch, source: Any, errors: str) -> tuple[Any, int]:
         """Point the scratch at the UTF-8 of a text; return what keeps it valid, and its bytes."""
         data = None
-        if isinstance(source, str) and len(source) >= LONG_TEXT and not source.isascii():
+        if isinstance(source, str) and len(source) >= text.LONG_TEXT and not source.isascii():
             data = self._transcode(scratch, source)
         if data is None:
-            length = self._locate(id(source), scratch.address)
+            length = text.locate_text(id(source), scratch.address)
             if length >= 0:
                 return source, length
             data = self._prepare(source, errors)

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.kernels import cache, dtypes
+from numbatok.kernels import cache, dtypes, text
 from numbatok.memory import address_of, zeros
 
 NARROW_ENTRIES = 1 << 11  # of a new scratch: 32 KiB
@@ -13,7 +13,6 @@ MOST_WIDE_ENTRIES = 1 << 22  # 128 MiB
 MOST_LOAD = 0.7  # entries in use before the table is doubled, or wiped at its largest
 ARENA_WORDS = 1 << 14
 MOST_ARENA_WORDS = 1 << 24  # 64 MiB
-OUTPUT_IDS = 1 << 16  # ids that a short call may make without a buffer of its own
 MERGE_SYMBOLS = 1 << 10
 MOST_MERGE_SYMBOLS = 1 << 18  # kept between calls; a longer pretoken's buffers are dropped after it
 MOST_BITMAP_BLOCKS = 1 << 14
@@ -42,8 +41,8 @@ class Scratch:
         self.set_table(dtypes.WORK_PLACES, np.zeros(dtypes.GROUP, np.int64))
         self.set_table(dtypes.WORK_TAIL, np.zeros(dtypes.TAIL_BYTES, np.uint8))
         self.set_table(dtypes.WORK_PIECE, np.zeros(16, np.uint8))
-        self.set_table(dtypes.WORK_ARENA, np.zeros(ARENA_WORDS, np.uint32))
-        self.small_output = np.empty(OUTPUT_IDS + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
+        self.set_table(dtypes.WORK_ARENA, np.empty(ARENA_WORDS, np.uint32))
+        self.small_output = np.empty(text.SHORT_TEXT + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         self.use_small_output()
         self.actions: npt.NDArray[np.uint8] | None = None
         self._make_table(NARROW_ENTRIES, WIDE_ENTRIES)
@@ -109,20 +108,27 @@ class Scratch:
         self.record[dtypes.WORK_WIDE_USED] = 0
         self.record[dtypes.WORK_ARENA_USED] = 0
 
-    def mend(self, status: int) -> None:
-        """Do what a kernel's NEED_ status asks for, all but NEED_OUTPUT, so that it can be called again."""
+    def mend(self, status: int, part_done: float = 1.0) -> None:
+        """Do what a kernel's NEED_ status asks for, all but NEED_OUTPUT, so that it can be called again.
+
+        ``part_done`` is the part of a call's text that is behind: a table that is full after a tenth of it is made
+        larger at once than one that is full near the end. Doubling step by step cost a fifth of a first pass over
+        Chinese.
+        """
+        factor = 2 if part_done > 0.5 else 4 if part_done > 0.15 else 8
         needed = int(self.record[dtypes.WORK_NEEDED])
         if status == dtypes.NEED_NARROW and self._narrow < MOST_NARROW_ENTRIES:
-            self._grow_table(2 * self._narrow, self._wide)
+            self._grow_table(min(factor * self._narrow, MOST_NARROW_ENTRIES), self._wide)
         elif status == dtypes.NEED_WIDE and self._wide < MOST_WIDE_ENTRIES:
-            self._grow_table(self._narrow, 2 * self._wide)
+            self._grow_table(self._narrow, min(factor * self._wide, MOST_WIDE_ENTRIES))
         elif status in (dtypes.NEED_NARROW, dtypes.NEED_WIDE):
             self.wipe()
         elif status == dtypes.NEED_ARENA:
             arena = self._arrays[dtypes.WORK_ARENA]
             if len(arena) < MOST_ARENA_WORDS:
-                grown = np.zeros(4 * len(arena), np.uint32)
-                grown[: len(arena)] = arena
+                grown = np.empty(min(factor * len(arena), MOST_ARENA_WORDS), np.uint32)
+                used = int(self.record[dtypes.WORK_ARENA_USED])
+                grown[:used] = arena[:used]
                 self.set_table(dtypes.WORK_ARENA, grown)
             else:
                 self.wipe()

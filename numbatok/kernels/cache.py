@@ -3,6 +3,7 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import (
+    GROUP,
     IN_ARENA,
     INLINE_IDS,
     LARGEST_INLINE,
@@ -13,6 +14,7 @@ from numbatok.kernels.dtypes import (
     NEED_ARENA,
     NEED_NARROW,
     NEED_WIDE,
+    OUTPUT_SLACK,
     SHORT_KEY,
     U64,
     VIEW_FURTHER,
@@ -23,6 +25,7 @@ from numbatok.kernels.dtypes import (
     WORK_ARENA,
     WORK_ARENA_USED,
     WORK_DONE,
+    WORK_FROM_ARENA,
     WORK_KEYS,
     WORK_MERGED_BYTES,
     WORK_MISSES,
@@ -41,7 +44,18 @@ from numbatok.kernels.dtypes import (
     WORK_WIDE_USED,
     ZERO,
 )
-from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, store_u64, table
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    call_kernel,
+    copy_16_bytes,
+    field,
+    prefetch,
+    put,
+    set_field,
+    store_u64,
+    table,
+)
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.merge import find_token
 from numbatok.kernels.spans import place_of, wide_base_of
@@ -71,23 +85,20 @@ def put_two(output, used, ids):
 
 
 @helper
-def _put_from_arena(arena, high, ids, text, position, length, output, used):
-    """Write the ids that an entry keeps in the arena to ``output[used:]``; return how many.
+def _put_from_arena(output, used, arena, where, count):
+    """Write ``count`` ids from ``arena[where:]`` to ``output[used:]``, by fours: up to three more are read and written."""
+    for i in range(0, count, 4):
+        copy_16_bytes(output, used + i, arena, where + i)
 
-    For a long key the pretoken ``text[position : position + length]`` is compared first: -1 if it is not that of the
-    entry, and the search goes on.
-    """
-    where = np.int64(ids & _LOW_HALF)
-    if high >= LONG_KEY:
-        for i in range(length):
-            word = at(arena, where + (i >> 2))
-            if np.uint8(word >> np.uint32(8 * (i & 3))) != at(text, position + i):
-                return np.int64(-1)
-        where += (length + 3) >> 2
-    count = np.int64(ids >> _HALF & _ARENA_COUNT)
-    for i in range(count):
-        put(output, used + i, at(arena, where + i))
-    return count
+
+@helper
+def _is_in_arena(arena, where, text, position, length):
+    """Whether the ``length`` bytes that an entry keeps at ``arena[where]`` are ``text[position : position + length]``."""
+    for i in range(length):
+        word = at(arena, where + (i >> 2))
+        if np.uint8(word >> np.uint32(8 * (i & 3))) != at(text, position + i):
+            return False
+    return True
 
 
 @helper
@@ -109,7 +120,7 @@ def learn(view, work, low, high, place, text, position, length):
             return np.int64(NEED_WIDE)
         if length > SHORT_KEY:
             words = (length + 3) >> 2
-        if arena_used + words + length > len(arena):
+        if arena_used + words + length + OUTPUT_SLACK > len(arena):
             return np.int64(NEED_ARENA)
 
     # What is merged is the short pretoken's key, or a copy of the long one, which the arena keeps.
@@ -192,7 +203,6 @@ def look_further(view, work, text, position, size, number, used):
 
     The pretoken is ``text[position : position + size]``. Returns the new ``used``, or a NEED_ status.
     """
-    source = array_at(text, position + size, np.uint8)
     keys = table(work, WORK_KEYS, np.uint64)
     entries = table(work, WORK_TABLE, np.uint64)
     output = table(work, WORK_OUTPUT, np.uint32)
@@ -214,14 +224,21 @@ def look_further(view, work, text, position, size, number, used):
         if at(entries, place) == low and (high == ZERO or found_high == high):
             ids = at(entries, place + 1)
             count = np.int64(ids >> _COUNT_SHIFT)
+            same = True
             if count == IN_ARENA:
                 arena = table(work, WORK_ARENA, np.uint32)
-                count = _put_from_arena(arena, high, ids, source, position, size, output, used)
+                where = np.int64(ids & _LOW_HALF)
+                count = np.int64(ids >> _HALF & _ARENA_COUNT)
+                if high >= LONG_KEY:
+                    same = _is_in_arena(arena, where, array_at(text, position + size, np.uint8), position, size)
+                    where += (size + 3) >> 2
+                if same:
+                    _put_from_arena(output, used, arena, where, count)
             else:
                 put_two(output, used, ids)
                 if count > INLINE_IDS:
                     put_two(output, used + INLINE_IDS, at(entries, place + 3))
-            if count >= 0:
+            if same:
                 if place != home:
                     _bring_home(entries, home, place, high)
                 return used + count
@@ -235,14 +252,22 @@ def look_up(view, work, text, length, base, begin, count, used):
     ``text``, ``base`` and ``begin`` as there, with the text itself. The output has room for an id a byte, and
     OUTPUT_SLACK. Returns the new ``used``, or a NEED_ status with ``WORK_DONE`` and ``WORK_OUTPUT_USED`` set.
 
-    The loop holds only the common case, an entry found at once with its ids inside, so that it runs in registers; all
-    else is a call.
+    The loop holds the common case, a short pretoken found at once, so that it runs in registers; all else is a call.
     """
     keys = table(work, WORK_KEYS, np.uint64)
     places = table(work, WORK_PLACES, np.int64)
     entries = table(work, WORK_TABLE, np.uint64)
     output = table(work, WORK_OUTPUT, np.uint32)
+    arena = table(work, WORK_ARENA, np.uint32)
     further = field(view, VIEW_FURTHER)
+    from_arena = np.int64(0)
+    if field(work, WORK_FROM_ARENA) > GROUP // 8:
+        # Many of the group before had their ids in the arena, as where a vocabulary cuts a script into single bytes:
+        # fetch those of this group together.
+        for j in range(count):
+            ids = at(entries, at(places, j) + 1)
+            if np.int64(ids >> _COUNT_SHIFT) == IN_ARENA:
+                prefetch(arena, np.int64(ids & _LOW_HALF))
     for j in range(count):
         high = at(keys, 2 * j + 1)
         place = at(places, j)
@@ -255,6 +280,15 @@ def look_up(view, work, text, length, base, begin, count, used):
         if differs == ZERO and ids_here <= INLINE_IDS:
             put_two(output, used, ids)
             used += ids_here
+        elif differs == ZERO and ids_here != IN_ARENA:
+            put_two(output, used, ids)
+            put_two(output, used + INLINE_IDS, at(entries, place + 3))
+            used += ids_here
+        elif differs == ZERO and high < LONG_KEY:
+            ids_here = np.int64(ids >> _HALF & _ARENA_COUNT)
+            _put_from_arena(output, used, arena, np.int64(ids & _LOW_HALF), ids_here)
+            used += ids_here
+            from_arena += 1
         else:
             positions = table(work, WORK_POSITIONS, np.uint16)
             position = base + np.int64(at(positions, begin + j))
@@ -265,6 +299,7 @@ def look_up(view, work, text, length, base, begin, count, used):
                 set_field(work, WORK_OUTPUT_USED, used)
                 return result
             used = result
+    set_field(work, WORK_FROM_ARENA, from_arena)
     return used
 
 

@@ -103,8 +103,9 @@ VIEW_WALKER = 42  # native addresses of kernels: the walker of the split rule ..
 VIEW_KEYER = 43  # ... key_pretokens ...
 VIEW_LOOKER = 44  # ... look_up ...
 VIEW_FURTHER = 45  # ... look_further ...
-VIEW_MERGER = 46  # ... and merge_pretoken
-VIEW_FIELDS = 47
+VIEW_MERGER = 46  # ... merge_pretoken ...
+VIEW_ENCODER = 47  # ... and encode_documents
+VIEW_FIELDS = 48
 
 # Fields of the scratch.
 WORK_VIEW = 0  # address of the view
@@ -140,7 +141,8 @@ WORK_PIECES = 44  # statistics, since the scratch was made: pretokens seen ...
 WORK_MISSES = 45  # ... those not found in the cache ...
 WORK_MERGED_BYTES = 46  # ... and the bytes that were merged for them
 WORK_TEXT = 47  # address, length and number of ids of the one document of a call
-WORK_FIELDS = 50
+WORK_FROM_ARENA = 50  # pretokens of the last group whose ids came from the arena
+WORK_FIELDS = 51
 
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds

@@ -399,7 +399,7 @@ def call_kernel(typingctx, address, arguments):
     return signature, codegen
 
 
-# The four below call CPython by symbol name, so their kernels keep the GIL (jit.py: ``holding_gil``).
+# Those below call CPython by symbol name, so their kernels keep the GIL (jit.py: ``holding_gil``).
 
 
 def _python_call(builder, name, result, arguments):
@@ -407,6 +407,36 @@ def _python_call(builder, name, result, arguments):
     function_type = ir.FunctionType(result, [kind for kind, _ in arguments])
     function = cgutils.get_or_insert_function(builder.module, function_type, name)
     return builder.call(function, [value for _, value in arguments])
+
+
+@intrinsic
+def release_gil(typingctx):
+    """Let other Python threads run; returns what :func:`take_gil` needs. Between the two, no exception may pass.
+
+    With bounds checked, where one could, the GIL is kept.
+    """
+    signature = types.int64()
+
+    def codegen(context, builder, signature, args):
+        if config.BOUNDSCHECK:
+            return ir.Constant(_I64, 0)
+        return builder.ptrtoint(_python_call(builder, "PyEval_SaveThread", _BYTE_POINTER, []), _I64)
+
+    return signature, codegen
+
+
+@intrinsic
+def take_gil(typingctx, state):
+    """Undo :func:`release_gil`."""
+    signature = types.void(types.int64)
+
+    def codegen(context, builder, signature, args):
+        if not config.BOUNDSCHECK:
+            owner = builder.inttoptr(args[0], _BYTE_POINTER)
+            _python_call(builder, "PyEval_RestoreThread", ir.VoidType(), [(_BYTE_POINTER, owner)])
+        return context.get_dummy_value()
+
+    return signature, codegen
 
 
 @intrinsic
