@@ -318,7 +318,8 @@ class Engine:
         while (status := self._encode(scratch.address, addresses, lengths, ends, count)) < 0:
             used = int(record[dtypes.WORK_OUTPUT_USED])
             if status != dtypes.NEED_OUTPUT:
-                self._mend(scratch, status, used / (total / 4 + 1))
+                done = record[dtypes.WORK_POSITION] / total if count == 1 else record[dtypes.WORK_DOCUMENT] / count
+                self._mend(scratch, status, float(done))
                 continue
             wanted = max(int(record[dtypes.WORK_NEEDED]), len(output) + len(output) // 2)
             grown = np.empty(
@@ -334,7 +335,7 @@ class Engine:
         return output
 
     def _mend(self, scratch: Scratch, status: int, part_done: float = 1.0) -> None:
-        """Prepare for another call after a status that is not an end, ``part_done`` of the text behind (a guess)."""
+        """Prepare for another call after a status that is not an end, ``part_done`` of the text behind."""
         record = scratch.record
         if status == dtypes.DISALLOWED:
             fields = (dtypes.WORK_DOCUMENT, dtypes.WORK_POSITION, dtypes.WORK_NEEDED)

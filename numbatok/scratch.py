@@ -27,6 +27,12 @@ _MERGE_BUFFERS = (
 )
 
 
+def _next_size(size: int, factor: float, most: int) -> int:
+    """A power of two: at least twice ``size``, the one next to ``factor`` times it, but not above ``most``."""
+    wanted = 1 << max(1, round(np.log2(factor)))
+    return min(size * wanted, most)
+
+
 class Scratch:
     """Buffers for kernels behind one record of addresses; see :mod:`numbatok.kernels.dtypes` for the fields."""
 
@@ -111,22 +117,20 @@ class Scratch:
     def mend(self, status: int, part_done: float = 1.0) -> None:
         """Do what a kernel's NEED_ status asks for, all but NEED_OUTPUT, so that it can be called again.
 
-        ``part_done`` is the part of a call's text that is behind: a table that is full after a tenth of it is made
-        larger at once than one that is full near the end. Doubling step by step cost a fifth of a first pass over
-        Chinese.
+        ``part_done`` is the part of a call's text that is behind: from it follows how much the rest will want, by
+        Heaps' law again. Doubling step by step cost a fifth of a first pass over Chinese.
         """
-        factor = 2 if part_done > 0.5 else 4 if part_done > 0.15 else 8
-        needed = int(self.record[dtypes.WORK_NEEDED])
+        rest = max(part_done, 1e-3) ** -0.75
         if status == dtypes.NEED_NARROW and self._narrow < MOST_NARROW_ENTRIES:
-            self._grow_table(min(factor * self._narrow, MOST_NARROW_ENTRIES), self._wide)
+            self._grow_table(_next_size(self._narrow, rest, MOST_NARROW_ENTRIES), self._wide)
         elif status == dtypes.NEED_WIDE and self._wide < MOST_WIDE_ENTRIES:
-            self._grow_table(self._narrow, min(factor * self._wide, MOST_WIDE_ENTRIES))
+            self._grow_table(self._narrow, _next_size(self._wide, rest, MOST_WIDE_ENTRIES))
         elif status in (dtypes.NEED_NARROW, dtypes.NEED_WIDE):
             self.wipe()
         elif status == dtypes.NEED_ARENA:
             arena = self._arrays[dtypes.WORK_ARENA]
             if len(arena) < MOST_ARENA_WORDS:
-                grown = np.empty(min(factor * len(arena), MOST_ARENA_WORDS), np.uint32)
+                grown = np.empty(_next_size(len(arena), rest, MOST_ARENA_WORDS), np.uint32)
                 used = int(self.record[dtypes.WORK_ARENA_USED])
                 grown[:used] = arena[:used]
                 self.set_table(dtypes.WORK_ARENA, grown)
