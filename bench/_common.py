@@ -319,6 +319,24 @@ def timed(function: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - started, result
 
 
+class CoreShare:
+    """How much of its time a process that never waits has run: less than 1 where others used its core."""
+
+    def __init__(self) -> None:
+        self._wall, self._used = time.perf_counter(), time.process_time()
+
+    def so_far(self) -> float:
+        """The share since this object was made."""
+        return (time.process_time() - self._used) / (time.perf_counter() - self._wall)
+
+
+def warn_of_others(shares: Iterable[float], cores: Sequence[int]) -> None:
+    """Say that figures are not to be trusted, if a process on one core had too small a share of it."""
+    least = min(shares, default=1.0)
+    if len(cores) == 1 and least < 0.95:
+        print(f"NOT QUIET: others used core {cores[0]} meanwhile, and some process had only {least:.0%} of it\n")
+
+
 # --- command line ---
 
 
@@ -423,7 +441,7 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 def short(value: float) -> str:
     """A number to three significant digits, without an exponent."""
-    digits = max(0, 2 - len(str(int(abs(value)))) + 1) if abs(value) < 100 else 0
+    digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
     return f"{value:.{digits}f}"
 
 

@@ -228,7 +228,11 @@ def load(task: dict[str, Any]) -> Side:
 def add_options(parser: Any, peers: Sequence[str] = PEERS) -> None:
     """Options that choose sides."""
     parser.add_argument(
-        "--peers", nargs="*", choices=PEERS, default=list(peers), help=f"compare with these (default: {' '.join(peers)})"
+        "--peers",
+        nargs="*",
+        choices=PEERS,
+        default=list(peers),
+        help=f"compare with these (default: {' '.join(peers)})",
     )
     parser.add_argument(
         "--no-install", action="store_true", help="leave tokenizers-rc out unless its environment was made before"

@@ -8,19 +8,21 @@ First the ids of all sides are compared; a difference is printed and the exit st
 fresh processes, pinned to the given cores, that take turns over the rounds. In such a process the library is loaded and
 warmed on a text that shares no pretoken with the sample; then a second tokenizer is loaded, so that its caches are
 empty, and encodes the sample: once for the *first pass*, and again for the *later passes*. Every side gets the same
-``str`` (or list of them); the first pass includes making its UTF-8, where it is not ASCII. What is timed is the library's
-quickest call from Python, without turning its result into an array. Slow libraries get only the first megabytes.
+``str`` (or list of them); the first pass includes making its UTF-8, where it is not ASCII. What is timed is the
+library's quickest call from Python, without turning its result into an array. Slow libraries get only the first part.
 
 "x" is numbatok's speed over the other's, best over best or median over median. "missed" is the share of pretokens that
-numbatok did not find in its cache; "time of misses" is the first pass less a later one, over the first: merging, learning
-and growing.
+numbatok did not find in its cache; "time of misses" is the first pass less a later one, over the first: merging,
+learning and growing.
 """
 
 import gc
 import hashlib
+import itertools
 import json
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +71,9 @@ def worker(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     seconds, digests = [], set()
     gc.collect()
     gc.disable()
+    share = _common.CoreShare()
     for number in range(1 + task["passes"]):
-        duration, result = _common.timed(lambda: run(source))
+        duration, result = _common.timed(partial(run, source))
         seconds.append(duration)
         if number == 0 and isinstance(side, _sides.Numbatok):
             after = side.statistics()
@@ -80,6 +83,7 @@ def worker(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {
         "seconds": seconds,
         "digests": sorted(digests),
+        "share_of_core": share.so_far(),
         **{name: count - before[name] for name, count in after.items()},
     }
 
@@ -112,6 +116,7 @@ class Comparison:
         self.versions: dict[str, str] = {}
         self.numbatok: dict[str, int] = {}
         self.wrong: list[str] = []
+        self.shares: list[float] = []  # of their core that the timed processes had
 
     def take(self, name: str) -> None:
         """Write the sample and, for slow sides, its first part."""
@@ -177,9 +182,8 @@ class Comparison:
 
     def _tell_difference(self, label: str, ours: Any, theirs: Any) -> None:
         """Say loudly where a side's ids are not numbatok's."""
-        import numpy as np
-
         import numbatok
+        import numpy as np
 
         common = min(len(ours), len(theirs))
         unequal = np.flatnonzero(ours[:common] != theirs[:common])
@@ -221,6 +225,7 @@ class Comparison:
                     message = f"{label} gave other ids while it was timed on {self.sample.name}"
                     complain(f"\n*** {message}\n")
                     self.wrong.append(message)
+                self.shares.append(told["share_of_core"])
                 self.seconds[label][FIRST].append(told["seconds"][0])
                 self.seconds[label][LATER].extend(told["seconds"][1:])
                 if label == "numbatok":
@@ -252,6 +257,7 @@ class Comparison:
             "name": self.sample.name,
             "bytes": self.sample.size,
             "pretokens": self.pretokens[self.sample.path],
+            "shares_of_core": self.shares,
             "sides": rows,
             "numbatok": {**self.numbatok, "time_of_misses": 1 - later.best / first.best},
         }
@@ -259,9 +265,7 @@ class Comparison:
 
 def best_peer(result: dict[str, Any], kind: str, which: str) -> tuple[str, float] | None:
     """(label, numbatok's speed over its) of the fastest other side."""
-    ratios = {
-        label: row[kind][f"ratio_{which}"] for label, row in result["sides"].items() if label != "numbatok"
-    }
+    ratios = {label: row[kind][f"ratio_{which}"] for label, row in result["sides"].items() if label != "numbatok"}
     return min(ratios.items(), key=lambda item: item[1]) if ratios else None
 
 
@@ -270,17 +274,17 @@ def show(result: dict[str, Any]) -> None:
     size, pretokens = result["bytes"], result["pretokens"]
     print(f"{result['name']}: {size / 1e6:.1f} MB, {pretokens:,} pretokens of {size / pretokens:.2f} bytes")
     kinds = (FIRST, LATER)
-    columns = [f"{kind} {column}" for kind in kinds for column in ("MB/s", "median", "ns/pretoken", "x", "x median")]
+    columns = [column for kind in kinds for column in (f"{kind} MB/s", "median", "ns/pretoken", "x", "of medians")]
     rows = []
     for label, row in result["sides"].items():
-        part = "" if row["bytes"] == size else f" ({row['bytes'] / 1e6:.0f} MB)"
+        part = "" if row["bytes"] == size else f" ({short(row['bytes'] / 1e6)} MB)"
         cells = [f"{label} {row['version']}{part}"]
         for kind in kinds:
             figures = row[kind]
             cells += [short(figures[name]) for name in ("best", "median", "ns_a_pretoken")]
             cells += ["", ""] if label == "numbatok" else [f"{figures[f'ratio_{n}']:.2f}" for n in ("best", "median")]
         rows.append(cells)
-    _common.print_table([""] + columns, rows)
+    _common.print_table(["", *columns], rows)
 
 
 def show_summary(results: list[dict[str, Any]]) -> None:
@@ -334,6 +338,7 @@ def main() -> int:
             results.append(result)
             wrong += comparison.wrong
     show_summary(results)
+    _common.warn_of_others(itertools.chain.from_iterable(result["shares_of_core"] for result in results), options.cores)
     _common.write_json(options.json, about, tokenizer=options.tokenizer, results=results, wrong=wrong)
     print("ids: equal on all sides" if not wrong else "*** " + "\n*** ".join(wrong), flush=True)
     return 1 if wrong else 0

@@ -63,7 +63,7 @@ class AddedTokens(Sequence[AddedToken]):
         return hash(self._tokens)
 
     def trie(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32]]:
-        """(edges, token_at_node): rows (node, byte, next node) from the root 0, and which token ends at a node or -1."""
+        """(edges, token_at_node): rows (node, byte, next node) from root 0; which token ends at a node, or -1."""
         children: dict[tuple[int, int], int] = {}
         at_node = [-1]
         for index, token in enumerate(self._tokens):
@@ -76,7 +76,7 @@ class AddedTokens(Sequence[AddedToken]):
                 node = following
             at_node[node] = index
         if len(at_node) >= MOST_NODES:
-            raise VocabularyError(f"added tokens of {len(at_node)} bytes in all; at most {MOST_NODES} are supported")
+            raise VocabularyError(f"added tokens of {len(at_node)} bytes; at most {MOST_NODES} are supported")
         edges = np.array([(node, byte, following) for (node, byte), following in children.items()], np.uint32)
         return edges.reshape(-1, 3), np.array(at_node, np.int32)
 

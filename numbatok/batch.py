@@ -1,6 +1,7 @@
 """The result of encoding many texts: flat ids and the places where each text's begin."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import overload
 
 import numpy as np
@@ -58,7 +59,7 @@ class TokenBatch:
 
     def __iter__(self) -> Iterator[npt.NDArray[np.uint32]]:
         edges = self.offsets.tolist()
-        for begin, end in zip(edges, edges[1:], strict=False):
+        for begin, end in pairwise(edges):
             yield self.ids[begin:end]
 
     def __eq__(self, other: object) -> bool:
@@ -86,4 +87,4 @@ class TokenBatch:
     def tolist(self) -> list[list[int]]:
         """A list of ints for each document."""
         ids, edges = self.ids.tolist(), self.offsets.tolist()
-        return [ids[begin:end] for begin, end in zip(edges, edges[1:], strict=False)]
+        return [ids[begin:end] for begin, end in pairwise(edges)]

@@ -270,7 +270,7 @@ class Engine:
         while status < 0:
             self._mend(scratch, status)
             status = self._encode(*arguments)
-        ids = scratch.small_output[:status].copy()
+        ids: Ids = scratch.small_output[:status].copy()
         scratch.shrink()
         return ids
 

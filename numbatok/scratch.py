@@ -1,5 +1,7 @@
 """What one caller works in: buffers, the cache table, and how they grow. One caller at a time holds a scratch."""
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -29,8 +31,8 @@ _MERGE_BUFFERS = (
 
 def _next_size(size: int, factor: float, most: int) -> int:
     """A power of two: at least twice ``size``, the one next to ``factor`` times it, but not above ``most``."""
-    wanted = 1 << max(1, round(np.log2(factor)))
-    return min(size * wanted, most)
+    doublings = max(1, round(math.log2(factor)))
+    return min(size << doublings, most)
 
 
 class Scratch:
@@ -120,6 +122,7 @@ class Scratch:
         ``part_done`` is the part of a call's text that is behind: from it follows how much the rest will want, by
         Heaps' law again. Doubling step by step cost a fifth of a first pass over Chinese.
         """
+        needed = int(self.record[dtypes.WORK_NEEDED])
         rest = max(part_done, 1e-3) ** -0.75
         if status == dtypes.NEED_NARROW and self._narrow < MOST_NARROW_ENTRIES:
             self._grow_table(_next_size(self._narrow, rest, MOST_NARROW_ENTRIES), self._wide)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterable
+from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -271,7 +272,7 @@ class Tokenizer:
         data, ends = self._decode(ids, offsets, skip_special_tokens, batch=True)
         text = data.tobytes()
         edges = [0, *ends.tolist()]
-        return [text[begin:end].decode("utf-8", errors) for begin, end in zip(edges, edges[1:], strict=False)]
+        return [text[begin:end].decode("utf-8", errors) for begin, end in pairwise(edges)]
 
     # --- inside ---
 

@@ -8,6 +8,7 @@ the same id, each of the 256 bytes is a token, no token is empty, and every merg
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +62,7 @@ class Vocabulary:
     def tokens(self) -> list[bytes]:
         """The bytes of each symbol."""
         data, edges = self.data.tobytes(), self.starts.tolist()
-        return [data[begin:end] for begin, end in zip(edges, edges[1:], strict=False)]
+        return [data[begin:end] for begin, end in pairwise(edges)]
 
     @functools.cached_property
     def id_of(self) -> dict[bytes, int]:
@@ -128,7 +129,7 @@ class Vocabulary:
             raise VocabularyError(f"{len(merges)} merges given; at most {MAX_RANKS} are supported")
         if len(ids) != len(tokens):
             raise VocabularyError(f"{len(tokens)} tokens given with {len(ids)} ids; each token needs one")
-        if len(ids) and not (0 <= ids.min() and ids.max() < 1 << 32):
+        if len(ids) and (ids.min() < 0 or ids.max() >= 1 << 32):
             worst = int(ids[np.argmax((ids < 0) | (ids >= 1 << 32))])
             raise VocabularyError(f"id {worst} is not between 0 and 2**32 - 1")
         order, counts = np.unique(ids, return_counts=True)

@@ -1,0 +1,11 @@
+"""The compiled side: four stages, each with one data layout between it and the next.
+
+1. ``starts``: walkers mark in a bitmap where pretokens begin.
+2. ``spans``: the bitmap becomes positions, each pretoken a 16-byte key and a place in the cache.
+3. ``cache``: the place is looked up; a hit gives the ids.
+4. ``merge``: a miss is merged by byte pair encoding, and entered into the cache.
+
+``encode`` runs them over documents and ``added`` finds the added tokens between; ``decode`` goes back; ``text`` finds
+and checks what Python keeps in memory; ``build`` makes a tokenizer's tables. ``dtypes`` draws the layouts, ``jit`` is
+where compiling happens, ``intrinsics`` where LLVM is spoken to.
+"""

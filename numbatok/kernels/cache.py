@@ -86,14 +86,14 @@ def put_two(output, used, ids):
 
 @helper
 def _put_from_arena(output, used, arena, where, count):
-    """Write ``count`` ids from ``arena[where:]`` to ``output[used:]``, by fours: up to three more are read and written."""
+    """Write ``count`` ids from ``arena[where:]`` to ``output[used:]`` by fours: up to three more are moved."""
     for i in range(0, count, 4):
         copy_16_bytes(output, used + i, arena, where + i)
 
 
 @helper
 def _is_in_arena(arena, where, text, position, length):
-    """Whether the ``length`` bytes that an entry keeps at ``arena[where]`` are ``text[position : position + length]``."""
+    """Whether the bytes that an entry keeps at ``arena[where]`` are ``text[position : position + length]``."""
     for i in range(length):
         word = at(arena, where + (i >> 2))
         if np.uint8(word >> np.uint32(8 * (i & 3))) != at(text, position + i):

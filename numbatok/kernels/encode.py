@@ -153,7 +153,7 @@ def _encode_document(view, work, text, length, position, used, total):
             # One pretoken longer than a chunk: its end is all that is of interest.
             first = _first_start(starts, blocks)
             end = stop if first < 0 and at_end else base + first
-            if first < 0 and not at_end or end > decided:
+            if (first < 0 and not at_end) or end > decided:
                 reach *= 4
                 continue
             size = end - base
@@ -215,8 +215,8 @@ def encode_documents(work, addresses, lengths, ends, count):
     addresses, lengths : addresses of int64[count]: where each document's UTF-8 is, and its bytes
     ends : address of int64[count]: set to the number of ids of this document and all before
 
-    Returns the number of ids in all, or a status with ``WORK_DOCUMENT``, ``WORK_POSITION`` and ``WORK_OUTPUT_USED`` telling where to resume:
-    the caller mends what the status names and calls again with the same arguments.
+    Returns the number of ids in all, or a status with ``WORK_DOCUMENT``, ``WORK_POSITION`` and ``WORK_OUTPUT_USED``
+    telling where to resume: the caller mends what the status names and calls again with the same arguments.
     """
     view = field(work, WORK_VIEW)
     texts = array_at(addresses, count, np.int64)

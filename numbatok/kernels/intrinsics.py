@@ -292,9 +292,9 @@ def narrow_16(typingctx, target, target_index, source, source_index):
 
 @intrinsic
 def smallest_of_16(typingctx, array, index):
-    """``value << 32 | place`` of the smallest of the 16 elements from ``array[index]`` on (uint32), the first of equals.
+    """``value << 32 | place`` of the smallest of the 16 elements from ``array[index]`` on (uint32).
 
-    ``place`` counts from ``index``.
+    ``place`` counts from ``index``; of equal elements the first.
     """
     signature = types.uint64(array, types.int64)
 

@@ -27,10 +27,13 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import config
+from numba.core import config as _config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from numbatok import notices
+
+config: Any = _config  # its attributes are made from the environment, out of a type checker's sight
+njit: Any = numba.njit  # takes options that its annotations leave out
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -81,7 +84,7 @@ class _PackageCache(FunctionCache):
 
 def helper(function: Callable[..., Any]) -> Any:
     """Decorate a function that kernels call: compiled into each kernel that uses it, with that kernel's types."""
-    return numba.njit(no_cpython_wrapper=True, **_OPTIONS)(function)
+    return njit(no_cpython_wrapper=True, **_OPTIONS)(function)
 
 
 class Kernel:
@@ -117,6 +120,7 @@ class Kernel:
         return address
 
     def __call__(self, *args: Any) -> Any:
+        """Call the compiled function."""
         return self.compiled()(*args)
 
     def _compile(self) -> Any:
@@ -138,7 +142,8 @@ class Kernel:
         return dispatcher
 
     def _dispatcher(self) -> Any:
-        dispatcher = numba.njit(**self._options)(self._function)
+        """Numba's dispatcher of the function, compiled for the one signature or loaded from the cache."""
+        dispatcher = njit(**self._options)(self._function)
         try:
             dispatcher._cache = _PackageCache(self._function, self._options)
         except (RuntimeError, OSError) as error:  # no place that numba tries can be written

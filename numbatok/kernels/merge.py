@@ -66,7 +66,7 @@ _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 @helper
 def pair_hash(left, right):
-    """Hash of a pair of symbols, upper bits good: its first slot among 2^k, and its filter bit, are the upper k bits."""
+    """Hash of a pair of symbols: its first slot among 2^k, or its filter bit, is the upper k bits."""
     return (U64(left) << _LEFT_SHIFT | U64(right)) * HASH_LOW
 
 

@@ -41,7 +41,7 @@ _HIGH_BITS = np.uint64(0x8080808080808080)
 
 @helper
 def _locate(object_id):
-    """(kind, address, bytes) of the text in a Python object. A non-ASCII ``str`` keeps its UTF-8 inside from then on."""
+    """(kind, address, bytes) of the text in a Python object. A non-ASCII ``str`` keeps its UTF-8 from then on."""
     address, length, _, is_ascii = characters_of_str(object_id)
     if address != 0:
         if is_ascii != 0:
@@ -70,8 +70,8 @@ def _start_at(work, address, length):
 def locate_text(object_id, work):
     """Point ``WORK_TEXT`` at the UTF-8 of a ``str``, and set the scratch to its start.
 
-    ``object_id`` is ``id(text)``; the caller keeps ``text`` alive. Returns its bytes, or -1 for what is no ``str`` or has
-    lone surrogates.
+    ``object_id`` is ``id(text)``; the caller keeps ``text`` alive. Returns its bytes, or -1 for what is no ``str`` or
+    has lone surrogates.
     """
     kind, address, length = _locate(object_id)
     if kind != IS_STR:

@@ -1,0 +1,1 @@
+"""Where tokenizers come from: files of other libraries, and vocabularies inside the package."""

@@ -13,6 +13,7 @@ import hashlib
 import lzma
 import sys
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -87,7 +88,7 @@ def unpack(packed: bytes) -> tuple[list[bytes], list[int]]:
     steps = np.frombuffer(content, "<u4", count, 4)
     ends = 4 + 5 * count + np.cumsum(np.frombuffer(content, np.uint8, count, 4 + 4 * count), dtype=np.int64)
     edges = [4 + 5 * count, *ends.tolist()]
-    tokens = [content[begin:end] for begin, end in zip(edges, edges[1:], strict=False)]
+    tokens = [content[begin:end] for begin, end in pairwise(edges)]
     return tokens, (np.cumsum(steps, dtype=np.int64) - 1).tolist()
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 CODE_POINTS = 0x110000
 #: The two-letter general categories of Unicode; a category's number is its place here.
-CATEGORIES = ["Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co", "Cn"]  # fmt: skip
+CATEGORIES = tuple("Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Cs Co Cn".split())
 #: Added to the category number of white space (``\s``): U+0009 to U+000D, U+0085, and the categories Z.
 WHITE_SPACE = 0x80
 

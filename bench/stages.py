@@ -1,0 +1,192 @@
+"""What each stage of encoding costs by itself, in numbatok.
+
+    python bench/stages.py                              # GPT-2, four kinds of text
+    python bench/stages.py --files english-web --megabytes 4
+
+The kernels are called as ``encode`` calls them, through their addresses, from a loop that stops after one stage more
+each time; a stage's cost is the difference. The cache has seen the whole text, so look-ups find everything:
+
+- *walk*: where pretokens start, as a bitmap; GB/s of text
+- *positions*: from the bitmap to offsets
+- *keys*: key, hash and prefetch
+- *look-ups*: warm, ids written to a small buffer
+- *encode*: the whole call, warm, with its result's memory
+- *merge*: each distinct pretoken merged once, in order of appearance, without the cache
+
+All in one process, which is pinned; the least of all repeats.
+"""
+
+import itertools
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numba
+import numpy as np
+
+import _common
+import numbatok
+from _common import short
+from numbatok.kernels import dtypes, spans, starts
+from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, leading_zeros, table
+from numbatok.memory import address_of
+
+FILES = ("english-web", "code", "chinese", "russian")
+WALK, POSITIONS, KEYS, LOOK_UPS = range(4)
+STAGES = ("walk", "positions", "keys", "look-ups")
+LONGEST = 1 << 10  # bytes of a pretoken that the merge is timed on
+_CONTINUATION = np.uint8(0x80)
+_TOP_BITS = np.uint8(0xC0)
+
+_njit = numba.njit(error_model="numpy", nogil=True)
+
+
+@_njit
+def run_stages(view, work, text, length, last_stage):
+    """Run the stages up to ``last_stage`` over all chunks of a text but the last; returns (bytes, pretokens) done.
+
+    Pretokens are negative, a kernel's status, where the look-ups could not go on.
+    """
+    source = array_at(text, length, np.uint8)
+    bitmap = table(work, dtypes.WORK_STARTS, np.uint64)
+    positions = table(work, dtypes.WORK_POSITIONS, np.uint16)
+    walker = field(view, dtypes.VIEW_WALKER)
+    keyer = field(view, dtypes.VIEW_KEYER)
+    looker = field(view, dtypes.VIEW_LOOKER)
+    blocks = np.int64(dtypes.CHUNK_BLOCKS)
+    starts.keep_tail(work, text, length)
+    base = np.int64(0)
+    pretokens = np.int64(0)
+    while base + 2 * dtypes.CHUNK_BYTES < length:
+        call_kernel(walker, (view, work, text, length, base, length, blocks))
+        if last_stage == WALK:
+            block = blocks - 1
+            while block > 0 and at(bitmap, block) == np.uint64(0):
+                block -= 1
+            end = base + 64 * block + 63 - np.int64(leading_zeros(at(bitmap, block) | np.uint64(1)))
+        else:
+            count = spans.flatten(bitmap, blocks, positions) - 1
+            end = base + np.int64(at(positions, count))
+            pretokens += count
+            if last_stage >= KEYS:
+                used = np.int64(0)
+                for begin in range(0, count, dtypes.GROUP):
+                    group = min(dtypes.GROUP, count - begin)
+                    call_kernel(keyer, (work, text, length, base, np.int64(begin), group))
+                    if last_stage >= LOOK_UPS:
+                        used = call_kernel(looker, (view, work, text, length, base, np.int64(begin), group, used))
+                        if used < 0:
+                            return base, used
+        if end == base:  # one pretoken fills the chunk: pass over it
+            end = base + dtypes.CHUNK_BYTES
+            while at(source, end) & _TOP_BITS == _CONTINUATION:
+                end += 1
+        base = end
+    return base, pretokens
+
+
+@_njit
+def run_merges(view, work, data, offsets):
+    """Merge pieces of the memory at ``data`` that lie between neighbours of ``offsets``; returns the number of ids."""
+    merger = field(view, dtypes.VIEW_MERGER)
+    total = np.int64(0)
+    for piece in range(len(offsets) - 1):
+        total += call_kernel(merger, (view, work, data + offsets[piece], offsets[piece + 1] - offsets[piece]))
+    return total
+
+
+def least(function: Callable[[], Any], seconds: float) -> float:
+    """The shortest of some calls, as many as fit into ``seconds`` (at least three), in seconds."""
+    durations = [_common.timed(function)[0]]
+    while len(durations) < 3 or sum(durations) < seconds:
+        durations.append(_common.timed(function)[0])
+    return min(durations)
+
+
+def distinct_pretokens(text: bytes, boundaries: Any) -> tuple[Any, Any]:
+    """(bytes, offsets) of each pretoken that differs from all before and is short enough, with room for wide loads."""
+    edges = boundaries.tolist()
+    pieces = dict.fromkeys(text[begin:end] for begin, end in itertools.pairwise(edges))
+    kept = [piece for piece in pieces if len(piece) <= LONGEST]
+    offsets = np.cumsum([0, *map(len, kept)], dtype=np.int64)
+    return np.frombuffer(b"".join(kept) + bytes(64), np.uint8), offsets
+
+
+def measure(tokenizer: numbatok.Tokenizer, text: bytes, seconds: float) -> dict[str, float]:
+    """The figures of one text: seconds of each stage and what they are divided by."""
+    source = text.decode()
+    for _ in range(2):  # the second call brings frequent entries home
+        tokenizer.encode(source)
+    boundaries = tokenizer.pretokenize(source)
+    share = _common.CoreShare()
+    engine = tokenizer._engine
+    assert engine is not None
+    view, memory = address_of(engine._view), np.frombuffer(text, np.uint8)
+    with engine.scratch() as scratch:
+        until, done, pretokens = [], 0, 0
+        for stage in range(len(STAGES)):
+            arguments = (view, scratch.address, address_of(memory), len(memory), stage)
+            done, pretokens = run_stages(*arguments)
+            if pretokens < 0:
+                raise SystemExit(f"look-ups stopped with status {pretokens} at byte {done}")
+            until.append(least(partial(run_stages, *arguments), seconds))
+    whole = least(partial(tokenizer.encode, source), seconds)
+    data, offsets = distinct_pretokens(text, boundaries)
+    with engine.scratch() as scratch:
+        merge = partial(run_merges, view, scratch.address, address_of(data), offsets)
+        merge()  # compiles
+        merging = least(merge, seconds)
+    return {
+        "bytes": len(text),
+        "pretokens": len(boundaries) - 1,
+        "stage_bytes": done,
+        "stage_pretokens": pretokens,
+        **{name: until[i] - (until[i - 1] if i else 0.0) for i, name in enumerate(STAGES)},
+        "encode": whole,
+        "merge": merging,
+        "distinct": len(offsets) - 1,
+        "distinct_bytes": int(offsets[-1]),
+        "share_of_core": share.so_far(),
+    }
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = _common.parser(__doc__)
+    parser.add_argument("--files", nargs="+", metavar="NAME", help=f"corpus files or paths; 'all' (default: {FILES})")
+    parser.add_argument("--megabytes", type=float, default=8, help="of each file (default: 8)")
+    parser.add_argument("--seconds", type=float, default=1, help="for each stage of each file (default: 1)")
+    options = parser.parse_args()
+    _common.pin(options.cores)
+    names = _common.choose_files(options.files, FILES)
+    about = _common.machine(options.cores)
+    _common.print_machine(about)
+    figures = {}
+    for name in names:
+        text = _common.read_text(name, int(options.megabytes * 1e6)) or b""
+        if len(text) <= 4 * dtypes.CHUNK_BYTES:
+            _common.complain(f"{name} is too short: {len(text)} bytes")
+            continue
+        figures[name] = measure(numbatok.get_encoding(options.tokenizer), text, options.seconds)
+    print("\nns a pretoken, everything in the cache; walk and encode in GB/s too")
+    rows = []
+    for name, row in figures.items():
+        cells = [name, f"{row['bytes'] / row['pretokens']:.2f}", short(row["stage_bytes"] / row["walk"] / 1e9)]
+        cells += [short(row[stage] / row["stage_pretokens"] * 1e9) for stage in STAGES]
+        cells += [short(row["encode"] / row["pretokens"] * 1e9), short(row["bytes"] / row["encode"] / 1e9)]
+        rows.append(cells)
+    _common.print_table(["", "bytes each", "walk GB/s", *STAGES, "encode", "encode GB/s"], rows)
+    print("merging each distinct pretoken once")
+    rows = []
+    for name, row in figures.items():
+        count, size, spent = row["distinct"], row["distinct_bytes"], row["merge"]
+        rows.append([name, count, f"{size / count:.1f}", short(spent / count * 1e9), short(size / spent / 1e6)])
+    _common.print_table(["", "distinct", "bytes each", "ns each", "MB/s"], rows)
+    _common.warn_of_others((row["share_of_core"] for row in figures.values()), options.cores)
+    _common.write_json(options.json, about, tokenizer=options.tokenizer, seconds=figures)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""From ids to bytes and text: all ways to give ids, what is left out, and what is said about ids that are none."""
+
+import random
+
+import numpy as np
+import pytest
+import small
+import texts
+from hypothesis import given
+from hypothesis import strategies as st
+
+from numbatok import AddedToken, TokenBatch, Tokenizer
+from numbatok.added_tokens import AddedTokens
+from numbatok.patterns.known import GPT2
+from numbatok.vocabulary import Vocabulary
+
+END = small.ADDED[small.END]
+
+
+@given(texts.well_formed)
+def test_round_trip(small_ranks, text: str) -> None:
+    """Encoding loses nothing."""
+    assert small_ranks.decode(small_ranks.encode(text)) == text
+
+
+@given(st.lists(st.integers(0, END)))
+def test_any_ids(small_ranks, naive_ranks, ids: list[int]) -> None:
+    """Any sequence of ids gives their bytes, UTF-8 or not."""
+    content = naive_ranks.decode_bytes(ids)
+    assert small_ranks.decode_bytes(ids) == content
+    assert small_ranks.decode(ids) == content.decode("utf-8", "replace")
+
+
+def test_every_token_of_gpt2(gpt2, naive_gpt2, tiktoken_gpt2) -> None:
+    """All ids at once, each alone, and in a batch; the longest tokens have 128 bytes."""
+    ids = list(range(gpt2.vocab_size))
+    random.Random(1).shuffle(ids)
+    assert gpt2.decode_bytes(ids) == naive_gpt2.decode_bytes(ids) == tiktoken_gpt2.decode_bytes(ids)
+    alone = [tiktoken_gpt2.decode_single_token_bytes(id) for id in ids]
+    assert gpt2.decode_batch([[id] for id in ids]) == [token.decode("utf-8", "replace") for token in alone]
+    assert [gpt2.id_to_token(id) for id in ids] == alone
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", ">u4", ">i8"])
+def test_arrays_of_any_integer_type(small_ranks, dtype: str) -> None:
+    """Whatever the width and byte order; strided, reversed and read-only ones too."""
+    ids = np.arange(100, dtype=dtype)
+    expected = b"".join(small.TOKENS[:100])
+    assert small_ranks.decode_bytes(ids) == expected
+    assert small_ranks.decode_bytes(ids[::2]) == b"".join(small.TOKENS[:100:2])
+    assert small_ranks.decode_bytes(ids[::-1]) == b"".join(small.TOKENS[99::-1])
+    ids.flags.writeable = False
+    assert small_ranks.decode_bytes(ids) == expected
+
+
+@pytest.mark.parametrize(
+    "make", [list, tuple, lambda ids: np.array(ids, object), lambda ids: range(ids[0], ids[-1] + 1)]
+)
+def test_sequences_of_ints(small_ranks, make) -> None:
+    """Lists, tuples, ranges, and arrays of Python ints."""
+    assert small_ranks.decode_bytes(make([5, 6, 7])) == b"".join(small.TOKENS[5:8])
+
+
+def test_nothing(small_ranks) -> None:
+    """No ids make no text, of whatever kind the emptiness is."""
+    for empty in ([], (), np.empty(0, np.int64), np.empty(0), range(0)):
+        assert small_ranks.decode(empty) == ""
+        assert small_ranks.decode_bytes(empty) == b""
+    assert small_ranks.decode_batch([]) == []
+    assert small_ranks.decode_batch([[], [], [5], []]) == ["", "", small.TOKENS[5].decode(), ""]
+
+
+def test_errors_of_incomplete_characters(small_ranks) -> None:
+    """``errors`` is that of ``bytes.decode``."""
+    ids = [small.ID_OF[b"x"], small.ID_OF[b"\xf0"], small.ID_OF[b"\x9f"]]
+    assert small_ranks.decode(ids) == "x\ufffd"
+    assert small_ranks.decode(ids, errors="ignore") == "x"
+    with pytest.raises(UnicodeDecodeError, match="position 1"):
+        small_ranks.decode(ids, errors="strict")
+    assert small_ranks.decode_batch([ids, ids], errors="ignore") == ["x", "x"]
+
+
+def test_skipping_special_tokens() -> None:
+    """Special tokens are left out if wanted, other added tokens never."""
+    tokenizer = small.by_ranks(AddedToken("<s>", END), AddedToken("<o>", END + 1, special=False))
+    ids = tokenizer.encode("a<s>b<o><s>")
+    assert tokenizer.decode(ids) == "a<s>b<o><s>"
+    assert tokenizer.decode(ids, skip_special_tokens=True) == "ab<o>"
+    assert tokenizer.decode_bytes(ids, skip_special_tokens=True) == b"ab<o>"
+    assert tokenizer.decode_batch([ids, [END], ids], skip_special_tokens=True) == ["ab<o>", "", "ab<o>"]
+
+
+def test_batches(small_ranks) -> None:
+    """A TokenBatch, its slices, and lists of documents of different kinds give the texts back."""
+    documents = ["Hello", "", "wörld 中文", "<|endoftext|>", " "]
+    batch = small_ranks.encode_batch(documents)
+    assert small_ranks.decode_batch(batch) == documents
+    assert small_ranks.decode_batch(batch[1:4]) == documents[1:4]
+    assert small_ranks.decode_batch(batch[::-2]) == documents[::-2]
+    assert small_ranks.decode_batch(iter(batch)) == documents
+    assert small_ranks.decode_batch([batch[0], batch[1].tolist(), tuple(batch[2].tolist())]) == documents[:3]
+    inside = TokenBatch(batch.ids, batch.offsets[1:])
+    assert small_ranks.decode_batch(inside) == documents[1:]
+
+
+@pytest.mark.parametrize(
+    ("ids", "id", "position"),
+    [
+        ([0, 1, END + 1], END + 1, 2),
+        ([-1], -1, 0),
+        ([3, -7], -7, 1),
+        ([1 << 32], 1 << 32, 0),
+        ([5, (1 << 32) + 5], (1 << 32) + 5, 1),
+        ([1 << 70, 0], 1 << 70, 0),
+        ([0, (1 << 64) - 1], (1 << 64) - 1, 1),
+        ([1 << 63, -1], 1 << 63, 0),
+        (np.array([2, -2], np.int8), -2, 1),
+        (np.array([2, 1 << 63], np.uint64), 1 << 63, 1),
+        (np.array([(1 << 32) - 1], np.uint32), (1 << 32) - 1, 0),
+    ],
+)
+def test_ids_that_are_none(small_ranks, ids: object, id: int, position: int) -> None:
+    """Named with their position: beyond the vocabulary, negative, and too large for any."""
+    message = f"id {id} at position {position} is not in this vocabulary of {END + 1} tokens"
+    for call in (small_ranks.decode, small_ranks.decode_bytes):
+        with pytest.raises(ValueError) as raised:
+            call(ids)
+        assert str(raised.value) == message
+    with pytest.raises(ValueError) as raised:
+        small_ranks.decode_batch([[], [1], ids])
+    assert str(raised.value) == message.replace(" is not", " of the document at index 2 is not")
+
+
+def test_unknown_id_in_a_token_batch(small_ranks) -> None:
+    """Document and position in it, after empty documents too."""
+    batch = TokenBatch(np.array([1, 2, 3, END + 9], np.uint32), np.array([0, 2, 2, 4]))
+    with pytest.raises(ValueError, match=f"id {END + 9} at position 1 of the document at index 2 is not"):
+        small_ranks.decode_batch(batch)
+
+
+@pytest.mark.parametrize("ids", [None, 5, "abc", b"abc", ["a"], [1.5], [None], [[1]], [[1], [2, 3]], np.zeros((2, 2), int), np.ones(2), {1, 2}, np.array(5)])  # fmt: skip
+def test_what_are_no_ids(small_ranks, ids: object) -> None:
+    """TypeError for anything but a sequence of integers."""
+    with pytest.raises(TypeError, match="ids must be"):
+        small_ranks.decode(ids)
+
+
+def test_a_batch_is_not_one_document(small_ranks) -> None:
+    """The two are not taken for each other."""
+    batch = small_ranks.encode_batch(["a", "b"])
+    with pytest.raises(TypeError, match="decode_batch"):
+        small_ranks.decode(batch)
+    for wrong in (5, None, "ab", b"ab"):
+        with pytest.raises(TypeError, match="batch must be a TokenBatch or an iterable of sequences of ids"):
+            small_ranks.decode_batch(wrong)
+    with pytest.raises(TypeError, match="at index 0"):
+        small_ranks.decode_batch([1, 2])
+
+
+def test_ids_far_apart() -> None:
+    """Ids up to 2^32 - 1 need no table of that size, and those between are none."""
+    ids = [id * 6_000_000 for id in range(len(small.TOKENS))]
+    added = AddedTokens([AddedToken("<s>", (1 << 32) - 1), AddedToken("<o>", 1, special=False)])
+    tokenizer = Tokenizer(Vocabulary.from_ranks(small.TOKENS, ids), added, GPT2)
+    assert ids[-1] < (1 << 32) - 1
+    chosen = [ids[70], (1 << 32) - 1, ids[-1], 1, ids[0]]
+    content = [small.TOKENS[70], b"<s>", small.TOKENS[-1], b"<o>", small.TOKENS[0]]
+    assert tokenizer.decode_bytes(chosen) == b"".join(content)
+    assert tokenizer.decode_bytes(chosen, skip_special_tokens=True) == b"".join([content[0], *content[2:]])
+    for unknown in (2, ids[-1] + 1, ids[70] - 1, (1 << 32) - 2):
+        with pytest.raises(ValueError, match=f"id {unknown} at position 1 "):
+            tokenizer.decode_bytes([ids[70], unknown])
+
+
+def test_an_added_token_in_the_place_of_an_ordinary_one() -> None:
+    """One with the id and the bytes of a token is that token, and can be special."""
+    the = small.ID_OF[b" the"]
+    tokenizer = Tokenizer(Vocabulary.from_ranks(small.TOKENS), AddedTokens([AddedToken(" the", the)]), GPT2)
+    assert tokenizer.decode([the]) == " the"
+    assert tokenizer.decode([the], skip_special_tokens=True) == ""
+    assert tokenizer.vocab_size == len(small.TOKENS)

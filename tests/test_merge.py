@@ -1,0 +1,177 @@
+"""Stage 4: merging one pretoken, against merging by hand, for both kinds of vocabulary."""
+
+import random
+
+import naive
+import numpy as np
+import pytest
+import small
+from hypothesis import given
+from hypothesis import strategies as st
+from support import address_of, array_of, engine_of, new_scratch
+
+from numbatok import Tokenizer
+from numbatok.added_tokens import AddedTokens
+from numbatok.kernels import dtypes, merge
+from numbatok.patterns.known import GPT2
+from numbatok.vocabulary import Vocabulary
+
+BYTES = [bytes([byte]) for byte in range(256)]
+
+
+def merge_kernel(tokenizer: Tokenizer, pretoken: bytes, symbols: int = 1 << 12) -> list[int] | int:
+    """Ids that ``merge_pretoken`` leaves with buffers for so many symbols, or its status."""
+    scratch = new_scratch(tokenizer)
+    scratch._set_merge_symbols(symbols)
+    text = array_of(pretoken)
+    view = address_of(engine_of(tokenizer)._view)
+    count = merge.merge_pretoken(view, scratch.address, address_of(text), len(text))
+    assert text.tobytes() == pretoken, "the text was written to"
+    return count if count < 0 else scratch._arrays[dtypes.WORK_SYMBOLS][:count].tolist()
+
+
+@st.composite
+def vocabularies(draw: st.DrawFn) -> tuple[Tokenizer, naive.Tokenizer]:
+    """A tokenizer and its oracle: up to 40 tokens made of others over a small alphabet, ids and ranks in any order."""
+    rng = random.Random(draw(st.integers(0, 1 << 32)))
+    alphabet = [bytes([byte]) for byte in rng.sample(range(256), rng.choice([1, 2, 3]))]
+    made: list[bytes] = []
+    merges: list[tuple[bytes, bytes]] = []
+    for _ in range(rng.randint(1, 40)):
+        pair = (rng.choice(alphabet + made), rng.choice(alphabet + made))
+        if len(pair[0] + pair[1]) <= 40:
+            merges.append(pair)
+            if pair[0] + pair[1] not in made:
+                made.append(pair[0] + pair[1])
+    tokens = BYTES + made
+    rng.shuffle(tokens)
+    if rng.random() < 0.5:
+        if rng.random() < 0.3:  # tokens that no merge reaches
+            tokens.append(b"".join(rng.choices(alphabet, k=41)))
+        return _tokenizer(Vocabulary.from_ranks(tokens)), naive.Tokenizer.from_ranks(tokens)
+    if rng.random() < 0.5:
+        rng.shuffle(merges)
+    ids = {token: id for token, id in zip(tokens, rng.sample(range(1 << 20), len(tokens)), strict=True)}
+    whole_first = rng.random() < 0.3
+    return (
+        _tokenizer(Vocabulary.from_merges(ids, merges, whole_first=whole_first)),
+        naive.Tokenizer.from_merges(ids, merges, whole_first=whole_first),
+    )
+
+
+def _tokenizer(vocabulary: Vocabulary) -> Tokenizer:
+    return Tokenizer(vocabulary, AddedTokens([]), GPT2)
+
+
+@given(vocabularies(), st.data())
+def test_random_vocabularies(both: tuple[Tokenizer, naive.Tokenizer], data: st.DataObject) -> None:
+    """Any vocabulary, any pretoken over its alphabet, shorter and longer than the scan for the minimum takes."""
+    tokenizer, oracle = both
+    alphabet = sorted(set(b"".join(token for token in oracle.id_of if len(token) > 1))) or [97]
+    for longest in (10, 64, 200):
+        pretoken = bytes(data.draw(st.lists(st.sampled_from(alphabet), min_size=1, max_size=longest)))
+        assert merge_kernel(tokenizer, pretoken) == oracle.encode_pretoken(pretoken)
+
+
+@pytest.mark.parametrize("kind", ["ranks", "merges"])
+def test_every_length(kind: str, request: pytest.FixtureRequest) -> None:
+    """1 to 200 bytes of words, with the step from scan to heap at 64 and the blocks of 16 ranks on the way."""
+    tokenizer, oracle = (request.getfixturevalue(f"{owner}_{kind}") for owner in ("small", "naive"))
+    rng = random.Random(8)
+    source = small.TEXT.encode()
+    for length in range(1, 201):
+        for begin in (0, rng.randrange(len(source) - length), rng.randrange(len(source) - length)):
+            pretoken = source[begin : begin + length]
+            assert merge_kernel(tokenizer, pretoken) == oracle.encode_pretoken(pretoken), pretoken
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 16, 17, 63, 64, 65, 66, 127, 128, 129, 1000, 2047, 2048])
+@pytest.mark.parametrize("unit", [b"a", b"ab", b"\xf0\x9f\x98\x80", b"\x00", b"\xff", b"=-"])
+def test_repetition(length: int, unit: bytes) -> None:
+    """The same pair over and over: the leftmost of equals first, for powers of two of a unit as tokens."""
+    powers = [unit * (1 << n) for n in range(7) if len(unit) << n > 1]
+    merges = [(power[: len(power) // 2], power[len(power) // 2 :]) for power in powers if len(power) > len(unit)]
+    merges = [(unit[:n], unit[n : n + 1]) for n in range(1, len(unit))] + merges
+    tokens = list(dict.fromkeys(BYTES + [left + right for left, right in merges]))
+    ids = {token: id for id, token in enumerate(tokens)}
+    pretoken = (unit * length)[:length]
+    by_merges = _tokenizer(Vocabulary.from_merges(ids, merges))
+    assert merge_kernel(by_merges, pretoken) == naive.Tokenizer.from_merges(ids, merges).encode_pretoken(pretoken)
+    by_ranks = _tokenizer(Vocabulary.from_ranks(tokens))
+    assert merge_kernel(by_ranks, pretoken) == naive.Tokenizer.from_ranks(tokens).encode_pretoken(pretoken)
+
+
+def test_a_repeated_merge_has_its_last_rank() -> None:
+    """``a b`` given first and last comes after ``b c``."""
+    merges = [(b"a", b"b"), (b"b", b"c"), (b"a", b"b")]
+    ids = {token: id for id, token in enumerate([*BYTES, b"ab", b"bc"])}
+    tokenizer = _tokenizer(Vocabulary.from_merges(ids, merges))
+    for padding in (b"", b"." * 70):
+        expected = [ids[b"a"], ids[b"bc"]] + [ids[b"."]] * len(padding)
+        assert merge_kernel(tokenizer, b"abc" + padding) == expected
+
+
+def test_whole_pretoken_first() -> None:
+    """A token that no merge reaches is found as a whole pretoken by ranks and ``ignore_merges``, else never."""
+    ids = {token: id for id, token in enumerate([*BYTES, b"ab", b"xyz" * 30])}
+    merges = [(b"a", b"b")]
+    whole = b"xyz" * 30
+    for vocabulary, expected in (
+        (Vocabulary.from_ranks(list(ids)), [ids[whole]]),
+        (Vocabulary.from_merges(ids, merges, whole_first=True), [ids[whole]]),
+        (Vocabulary.from_merges(ids, merges), list(whole)),
+    ):
+        assert merge_kernel(_tokenizer(vocabulary), whole) == expected
+        assert merge_kernel(_tokenizer(vocabulary), whole + b"ab") == [*whole, ids[b"ab"]]
+
+
+def test_rank_of_the_concatenation_not_of_its_making() -> None:
+    """By ranks, any two tokens whose bytes make a token merge, not only those it was trained from."""
+    tokens = [*BYTES, b"bc", b"ab", b"abc"]
+    assert merge_kernel(_tokenizer(Vocabulary.from_ranks(tokens)), b"zabc") == [ord("z"), 258]
+    merges = [(b"b", b"c"), (b"a", b"b"), (b"ab", b"c")]
+    ids = {token: id for id, token in enumerate(tokens)}
+    assert merge_kernel(_tokenizer(Vocabulary.from_merges(ids, merges)), b"zabc") == [ord("z"), ord("a"), 256]
+
+
+@pytest.mark.parametrize("length", [33, 64, 65, 500])
+def test_buffers_too_small(small_ranks, naive_ranks, length: int) -> None:
+    """Fewer symbols than bytes: NEED_MERGE; exactly as many are enough."""
+    pretoken = ("the others " * 50).encode()[:length]
+    assert merge_kernel(small_ranks, pretoken, symbols=length - 1) == dtypes.NEED_MERGE
+    enough = -(-length // 16) * 16  # the scan reads ranks by sixteens
+    assert merge_kernel(small_ranks, pretoken, symbols=enough) == naive_ranks.encode_pretoken(pretoken)
+
+
+def test_a_pretoken_far_longer_than_the_buffers(small_ranks, naive_ranks) -> None:
+    """Through the tokenizer: buffers grow for a long pretoken, and shrink after a very long one."""
+    word = "thethere" * 2000
+    assert small_ranks.encode(word).tolist() == naive_ranks.encode(word)
+    ids = small_ranks.encode("z" * 600_000)
+    assert small_ranks.decode(ids) == "z" * 600_000
+    for scratch in engine_of(small_ranks)._idle:
+        assert len(scratch._arrays[dtypes.WORK_SYMBOLS]) <= 1 << 18
+
+
+def test_every_token_is_itself(gpt2) -> None:
+    """Each of GPT-2's tokens, as a whole pretoken, is one id."""
+    engine = engine_of(gpt2)
+    scratch = new_scratch(gpt2)
+    view = address_of(engine._view)
+    for id, token in enumerate(gpt2._vocabulary.tokens):
+        text = array_of(token)
+        assert merge.merge_pretoken(view, scratch.address, address_of(text), len(text)) == 1
+        assert scratch._arrays[dtypes.WORK_SYMBOLS][0] == id
+
+
+def test_gpt2_words(gpt2, naive_gpt2) -> None:
+    """Random letters and real words under GPT-2's 50,000 ranks."""
+    rng = random.Random(10)
+    for _ in range(300):
+        letters = "".join(rng.choices("etaoinshrdlucmfwypvbgkqjxz", k=rng.randint(1, 100)))
+        assert merge_kernel(gpt2, letters.encode()) == naive_gpt2.encode_pretoken(letters.encode())
+        junk = rng.randbytes(rng.randint(1, 100))
+        assert merge_kernel(gpt2, junk) == naive_gpt2.encode_pretoken(junk)
+    assert np.array_equal(
+        gpt2.encode("antidisestablishmentarianism"), naive_gpt2.encode("antidisestablishmentarianism")
+    )
