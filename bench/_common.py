@@ -176,8 +176,8 @@ def choose_files(asked: list[str] | None, default: Sequence[str]) -> list[str]:
     if asked == ["all"]:
         asked = corpus_names() or list(STAND_INS)
     if asked is None:
-        if all(_find_text(name) for name in default):
-            return list(default)
+        if found := [name for name in default if _find_text(name)]:
+            return found
         complain(
             f"no test data at {os.environ.get('NUMBATOK_TEST_DATA') or REPOSITORY.parent / 'shared' / 'data'} (set "
             f"NUMBATOK_TEST_DATA to a folder with corpus/ in it): {' and '.join(STAND_INS)} stand in"
@@ -224,7 +224,7 @@ def environment_with(requirements: Sequence[str], install: bool = True) -> Path 
     complain(f"installing {' '.join(requirements)} in an environment of its own, {folder}")
     try:
         venv.create(folder, with_pip=True, clear=True)
-        command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements]
+        command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *requirements]
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
     except (OSError, subprocess.SubprocessError) as error:
         said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()

@@ -10,7 +10,8 @@ import importlib.util
 import itertools
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ import _common
 class Side:
     """One library with one tokenizer loaded.
 
-    What ``encode`` and ``encode_batch`` return is the library's own; ``ids_of`` and ``batch_of`` make arrays of it,
-    outside what is timed.
+    What ``encode`` (of one text) and ``encode_batch`` (of a list of them) return is the library's own; ``ids_of`` and
+    ``batch_of`` make arrays of it, outside what is timed.
     """
 
     label = ""
@@ -30,15 +31,10 @@ class Side:
     requirements: tuple[str, ...] = ()  # of an environment of its own, if it needs one
     slow = False  # measured on a part of the text
 
+    encode: Callable[[str], Any]
+    encode_batch: Callable[[list[str]], Any]
+
     def __init__(self, vocabulary: dict[str, Any], threads: int) -> None:
-        raise NotImplementedError
-
-    def encode(self, text: str) -> Any:
-        """Encode one text."""
-        raise NotImplementedError
-
-    def encode_batch(self, texts: list[str]) -> Any:
-        """Encode many texts."""
         raise NotImplementedError
 
     def ids_of(self, result: Any) -> Any:
@@ -71,11 +67,11 @@ class Numbatok(Side):
             self.tokenizer = numbatok.get_encoding(vocabulary["encoding"])
         else:
             self.tokenizer = numbatok.Tokenizer.from_file(vocabulary["json"])
-        self.encode = self.tokenizer.encode  # no call of ours around what is timed
+        self.encode = self.tokenizer.encode
         self.encode_batch = self.tokenizer.encode_batch
 
     def batch_of(self, result: Any) -> tuple[Any, Any]:
-        """A TokenBatch is already two arrays."""
+        """A TokenBatch has both."""
         return result.ids, result.lengths
 
     def statistics(self) -> dict[str, int]:
@@ -94,20 +90,16 @@ class Numbatok(Side):
 
 
 class Gigatoken(Side):
-    """gigatoken: a NumPy array for a text, an awkward array for a batch."""
+    """gigatoken: a NumPy array for a text, an awkward array for a batch; its thread pool only for several threads."""
 
     label = module = distribution = "gigatoken"
 
     def __init__(self, vocabulary: dict[str, Any], threads: int) -> None:
         import gigatoken
 
-        self._tokenizer = gigatoken.Tokenizer(vocabulary["json"])
-        self._parallel = threads > 1
-        self.encode = self._tokenizer.encode
-
-    def encode_batch(self, texts: list[str]) -> Any:
-        """Its thread pool is left out where one thread is measured."""
-        return self._tokenizer.encode_batch(texts, parallel=self._parallel)
+        tokenizer = gigatoken.Tokenizer(vocabulary["json"])
+        self.encode = tokenizer.encode
+        self.encode_batch = partial(tokenizer.encode_batch, parallel=threads > 1)
 
     def batch_of(self, result: Any) -> tuple[Any, Any]:
         """The awkward array's content and the lengths of its lists."""
@@ -118,22 +110,16 @@ class Gigatoken(Side):
 
 
 class Fastokens(Side):
-    """fastokens: its bulk interface, which makes no Python object for each token."""
+    """fastokens: its bulk interface, which makes no Python object for each token; a text is a batch of one."""
 
     label = module = distribution = "fastokens"
 
     def __init__(self, vocabulary: dict[str, Any], threads: int) -> None:
         import fastokens
 
-        self._tokenizer = fastokens.Tokenizer.from_file(vocabulary["json"])
-
-    def encode(self, text: str) -> Any:
-        """As a batch of one."""
-        return self._tokenizer.encode_batch_flat([text], False)
-
-    def encode_batch(self, texts: list[str]) -> Any:
-        """The bulk interface."""
-        return self._tokenizer.encode_batch_flat(texts, False)
+        flat = fastokens.Tokenizer.from_file(vocabulary["json"]).encode_batch_flat
+        self.encode = lambda text: flat([text], False)
+        self.encode_batch = lambda texts: flat(texts, False)
 
     def ids_of(self, result: Any) -> Any:
         """The first of the two buffers."""
@@ -147,7 +133,7 @@ class Fastokens(Side):
 
 
 class Tiktoken(Side):
-    """tiktoken: made from a rank file, so that it needs no network."""
+    """tiktoken: made from a rank file, so that it needs no network; special tokens are not searched for."""
 
     label = module = distribution = "tiktoken"
     slow = True
@@ -157,28 +143,21 @@ class Tiktoken(Side):
         import tiktoken_ext.openai_public as public
 
         lines = map(bytes.split, Path(vocabulary["ranks"]).read_bytes().splitlines())
-        self._tokenizer = tiktoken.Encoding(
+        tokenizer = tiktoken.Encoding(
             "benchmark",
             pat_str=getattr(public, vocabulary["pattern"]),
             mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in lines},
             special_tokens=vocabulary["special_tokens"],
         )
-        self._threads = threads
-        self._array = self._tokenizer.encode_to_numpy
-
-    def encode(self, text: str) -> Any:
-        """Into an array, without a search for special tokens."""
-        return self._array(text, disallowed_special=())
-
-    def encode_batch(self, texts: list[str]) -> Any:
-        """On its own threads; one thread has no use for the pool."""
-        if self._threads == 1:
-            return [self._tokenizer.encode_ordinary(text) for text in texts]
-        return self._tokenizer.encode_ordinary_batch(texts, num_threads=self._threads)
+        self.encode = partial(tokenizer.encode_to_numpy, disallowed_special=())
+        if threads == 1:
+            self.encode_batch = lambda texts: list(map(tokenizer.encode_ordinary, texts))
+        else:
+            self.encode_batch = partial(tokenizer.encode_ordinary_batch, num_threads=threads)
 
 
 class Tokenizers(Side):
-    """Hugging Face tokenizers, as installed: 0.23 has ``encode_batch_fast``, which leaves offsets out."""
+    """Hugging Face tokenizers: 0.23 has ``encode_batch_fast``, which leaves offsets out, and only for a batch."""
 
     label = module = distribution = "tokenizers"
     slow = True
@@ -186,16 +165,10 @@ class Tokenizers(Side):
     def __init__(self, vocabulary: dict[str, Any], threads: int) -> None:
         import tokenizers
 
-        self._tokenizer = tokenizers.Tokenizer.from_file(vocabulary["json"])
-        self._batch = getattr(self._tokenizer, "encode_batch_fast", self._tokenizer.encode_batch)
-
-    def encode(self, text: str) -> Any:
-        """As a batch of one: only a batch leaves offsets out."""
-        return self._batch([text], add_special_tokens=False)
-
-    def encode_batch(self, texts: list[str]) -> Any:
-        """All texts."""
-        return self._batch(texts, add_special_tokens=False)
+        tokenizer = tokenizers.Tokenizer.from_file(vocabulary["json"])
+        batch = getattr(tokenizer, "encode_batch_fast", None) or tokenizer.encode_batch
+        self.encode = lambda text: batch([text], add_special_tokens=False)
+        self.encode_batch = partial(batch, add_special_tokens=False)
 
     def ids_of(self, result: Any) -> Any:
         """Those of the one encoding."""

@@ -4,8 +4,8 @@
     python bench/growth.py --longest 100000 --timeout 20 --peers tiktoken
     python bench/growth.py --only memory --calls 1000000
 
-*Time*: texts that are one piece (a letter repeated, spaces before a letter, random letters), each call with another text.
-Each side runs in a process of its own for each kind of text, which is ended after ``--timeout`` seconds: some libraries
+*Time*: texts that are one piece (a letter repeated, spaces before a letter, random letters), another in each call. Each
+side runs in a process of its own for each kind of text, which is ended after ``--timeout`` seconds: some libraries
 take quadratic time, or fail. "power" is the exponent of the growth from the length before: 1 is linear, 2 quadratic.
 
 *Memory*: the resident set of a process that encodes texts of words never seen before, call by call: it may rise until
@@ -59,7 +59,7 @@ def time_pieces(task: dict[str, Any], side: _sides.Side) -> Iterator[dict[str, A
 
 
 def resident_bytes() -> int | None:
-    """The memory of this process that is in use now, or at its most where the system tells only that; None if unknown."""
+    """The memory that this process uses, or its most so far where the system tells only that; None if unknown."""
     with suppress(OSError, AttributeError):
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     with suppress(ImportError):

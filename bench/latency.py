@@ -5,8 +5,9 @@
 
 Each side runs in fresh, pinned processes, which take turns over the rounds. For each size, texts are cut at different
 characters of a sample, so that no call gets the text of the call before; the same calls are made over and over, so
-caches know all pretokens. With ``--repeat`` every call gets the same text. The figures are the median and the best, over all repeats of all
-rounds, of the mean of one sweep over the texts. What the library returns is not turned into an array.
+caches know all pretokens. With ``--repeat`` every call gets the same text. The figures are the median and the best,
+over all repeats of all rounds, of the mean of one sweep over the texts. What the library returns is not turned into an
+array.
 """
 
 import gc

@@ -170,9 +170,13 @@ def main() -> int:
             continue
         figures[name] = measure(numbatok.get_encoding(options.tokenizer), text, options.seconds)
     print("\nns a pretoken, everything in the cache; walk and encode in GB/s too")
-    rows = []
+    rows: list[list[object]] = []
     for name, row in figures.items():
-        cells = [name, f"{row['bytes'] / row['pretokens']:.2f}", short(row["stage_bytes"] / row["walk"] / 1e9)]
+        cells: list[object] = [
+            name,
+            f"{row['bytes'] / row['pretokens']:.2f}",
+            short(row["stage_bytes"] / row["walk"] / 1e9),
+        ]
         cells += [short(row[stage] / row["stage_pretokens"] * 1e9) for stage in STAGES]
         cells += [short(row["encode"] / row["pretokens"] * 1e9), short(row["bytes"] / row["encode"] / 1e9)]
         rows.append(cells)

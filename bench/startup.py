@@ -97,10 +97,14 @@ def main() -> int:
     rows = []
     for title, runs in gathered.items():
         process = statistics.median(seconds for seconds, _ in runs)
-        steps = [statistics.median(column) for column in zip(*(inside for _, inside in runs), strict=True)]
-        results[title] = {"process": process, "steps": steps}
-        cells = [f"{seconds * 1e3:.1f}" for seconds in steps] if len(steps) > 1 or title.startswith("import") else []
-        rows.append([title, f"{process * 1e3:.0f}", f"{sum(steps) * 1e3:.1f}", *cells, *[""] * (4 - len(cells))])
+        durations = [statistics.median(column) for column in zip(*(inside for _, inside in runs), strict=True)]
+        results[title] = {"process": process, "steps": durations}
+        cells = (
+            [f"{seconds * 1e3:.1f}" for seconds in durations]
+            if len(durations) > 1 or title.startswith("import")
+            else []
+        )
+        rows.append([title, f"{process * 1e3:.0f}", f"{sum(durations) * 1e3:.1f}", *cells, *[""] * (4 - len(cells))])
     print(f"\nmilliseconds, medians of {options.runs} processes")
     _common.print_table(["", "process", "inside", "import", "load", "first encode", "second"], rows)
 

@@ -94,7 +94,8 @@ def worker(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def write_documents(name: str, folder: Path) -> Sample:
     """20,000 documents of 175 bytes, cut from a sample at characters, as a JSON list."""
     text = _common.read_text(name, DOCUMENTS * (DOCUMENT_BYTES + 16)) or b""
-    documents, position = [], 0
+    documents: list[str] = []
+    position = 0
     while len(documents) < DOCUMENTS and position < len(text):
         document = _common.cut_at_character(text[position : position + DOCUMENT_BYTES + 1], DOCUMENT_BYTES)
         documents.append(document.decode())
@@ -182,8 +183,9 @@ class Comparison:
 
     def _tell_difference(self, label: str, ours: Any, theirs: Any) -> None:
         """Say loudly where a side's ids are not numbatok's."""
-        import numbatok
         import numpy as np
+
+        import numbatok
 
         common = min(len(ours), len(theirs))
         unequal = np.flatnonzero(ours[:common] != theirs[:common])
@@ -318,6 +320,8 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=600, help="seconds that a process may take (default: 600)")
     _sides.add_options(parser)
     options = parser.parse_args()
+    if min(options.rounds, options.passes) < 1:
+        parser.error("--rounds and --passes must be at least 1")
     names = _common.choose_files(options.files, FILES)
     if options.documents:
         names = names[:1]

@@ -475,13 +475,14 @@ def _announced(tokenizer: "Tokenizer", verb: str, name: str, size: int) -> Itera
         yield
         return
     tokenizer.count("")  # a compile has a line of its own, before this one
-    line = f"{verb} {_shown(name)}, {_size(size)} ..."[: _terminal_columns() - 1]
-    sys.stderr.write(line)
+    width = _terminal_columns() - 1
+    line = f"{verb} {_shown(name)}, {_size(size)} ..."[:width]
+    sys.stderr.write(f"\r{line:{width}}")  # over the bar, if there is one
     sys.stderr.flush()
     try:
         yield
     finally:
-        sys.stderr.write("\r" + " " * len(line) + "\r")
+        sys.stderr.write(f"\r{'':{width}}\r")
         sys.stderr.flush()
 
 

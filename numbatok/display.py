@@ -116,7 +116,8 @@ def show_terminal(
         and its text
     width : columns of the terminal; coloured lines are broken there, a table's are not
     limit : tokens to show, or None for all; a last line says how many were left out
-    allowed_special, disallowed_special : as :meth:`Tokenizer.encode` has them, with its exceptions
+    allowed_special : as :meth:`Tokenizer.encode` has it
+    disallowed_special : likewise; the exceptions are those of ``encode``
 
     >>> print(show_terminal(numbatok.get_encoding("gpt2"), "Hello tokenizer"), end="")
     pretoken  bytes     id  token

@@ -157,7 +157,11 @@ class Tokenizer:
         the search goes on one character later, so that it hides what begins with it but not what begins inside it.
         """
         sections, begin, position = [], 0, 0
+        firsts = {token[0] for token in self.added}
         while position < len(text):
+            if text[position] not in firsts:
+                position += 1
+                continue
             found = max((token for token in self.added if text.startswith(token, position)), key=len, default="")
             if found in allowed:
                 sections += [(text[begin:position], False), (found, True)]

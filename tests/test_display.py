@@ -189,11 +189,6 @@ def test_errors_are_those_of_encode(gpt2):
         show_terminal(gpt2, 5)
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 @pytest.mark.parametrize(
     ("environment", "terminal", "wanted"),
     [
@@ -207,8 +202,10 @@ class Terminal(io.StringIO):
     ],
 )
 def test_color_wanted(monkeypatch, environment, terminal, wanted):
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
     for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert color_wanted(Terminal() if terminal else io.StringIO()) is wanted
+    assert color_wanted(stream) is wanted

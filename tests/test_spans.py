@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +11,12 @@ from hypothesis import strategies as st
 from support import address_of, array_of, keep_tail, new_scratch
 
 from numbatok.kernels import dtypes, spans
+
+
+@numba.njit
+def flatten(bitmap, blocks, positions):
+    """The helper, called from Python."""
+    return spans.flatten(bitmap, blocks, positions)
 
 
 def keys_of(
@@ -47,7 +54,7 @@ def test_flatten(blocks: list[int]) -> None:
     bitmap = np.array(blocks, np.uint64)
     positions = np.zeros(64 * len(blocks) + 8, np.uint16)
     expected = np.flatnonzero(np.unpackbits(bitmap.astype("<u8").view(np.uint8), bitorder="little"))
-    count = spans.flatten(bitmap, len(bitmap), positions)
+    count = flatten(bitmap, len(bitmap), positions)
     assert count == len(expected)
     assert positions[:count].tolist() == expected.tolist()
 

@@ -1,0 +1,235 @@
+"""Where text comes from: all kinds of Python objects, valid and not, and what is said about those that hold no text."""
+
+import ctypes
+import random
+
+import numpy as np
+import pytest
+import texts
+from hypothesis import example, given
+from hypothesis import strategies as st
+from support import address_of, array_of, new_scratch
+
+from numbatok.kernels import dtypes, text
+
+
+def first_invalid(content: bytes) -> int:
+    """Where Python's own decoder stops, or -1."""
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return -1
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """UTF-8 with some bytes changed, taken out or put in."""
+    content = bytearray(draw(texts.well_formed).encode())
+    telling = [0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xED, 0xEF, 0xF0, 0xF4, 0xF5, 0xFF]  # fmt: skip
+    for _ in range(draw(st.integers(0, 3))):
+        place = draw(st.integers(0, len(content)))
+        taken = draw(st.integers(0, 2))
+        content[place : place + taken] = bytes(draw(st.lists(st.sampled_from(telling), max_size=4)))
+    return bytes(content)
+
+
+@given(damaged() | st.binary(max_size=100))
+@example(b"\xed\xa0\x80")
+@example(b"aaaaaaa\xf0\x9f\x98")
+@example(b"\xf4\x90\x80\x80")
+@example(b"\xe0\x9f\xbf" + b"a" * 8)
+def test_first_invalid_utf8(content: bytes) -> None:
+    """The same verdict as Python's decoder and the same place, at any distance from the end."""
+    for padded in (content, content + b"a" * 9, b"a" * 9 + content, content * 2):
+        data = array_of(padded)
+        assert text.first_invalid_utf8(address_of(data), len(data)) == first_invalid(padded)
+
+
+def test_every_short_sequence() -> None:
+    """All sequences of two bytes from 0x80 on, and of three and four over the bytes where a rule changes."""
+    edges = [0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0]
+    leads = [0x80, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF]
+    sequences = [bytes([a, b]) for a in range(0x80, 0x100) for b in range(256)]
+    sequences += [bytes([a, b, c]) for a in leads for b in edges for c in edges]
+    sequences += [bytes([a, b, c, d]) for a in leads for b in edges for c in edges for d in edges]
+    for sequence in sequences:
+        data = array_of(sequence)
+        assert text.first_invalid_utf8(address_of(data), len(data)) == first_invalid(sequence), sequence
+
+
+@given(damaged() | st.binary(max_size=60))
+def test_bytes_strict_or_replaced(small_ranks, naive_ranks, content: bytes) -> None:
+    """Valid bytes give the ids of their text; others an error with the place, or the ids with U+FFFD, on request."""
+    replaced = naive_ranks.encode(content.decode("utf-8", "replace"))
+    assert small_ranks.encode(content, errors="replace").tolist() == replaced
+    assert small_ranks.encode_batch([content, b"x"], errors="replace")[0].tolist() == replaced
+    assert small_ranks.count(content, errors="replace") == len(replaced)
+    if first_invalid(content) < 0:
+        assert small_ranks.encode(content).tolist() == replaced
+    else:
+        with pytest.raises(UnicodeDecodeError) as raised:
+            small_ranks.encode(content)
+        assert raised.value.start == first_invalid(content)
+        assert raised.value.object == content
+        assert 'errors="replace"' in str(raised.value)
+
+
+def test_invalid_bytes_in_a_batch_name_the_index(small_ranks) -> None:
+    """The index of the text, and the position in it."""
+    for call in (small_ranks.encode_batch, small_ranks.count_batch):
+        with pytest.raises(UnicodeDecodeError, match="position 2: .* at index 3 of the batch") as raised:
+            call(["a", b"b", "c", b"xy\x80z", b"\xff"])
+        assert raised.value.start == 2
+
+
+@given(
+    st.lists(
+        st.sampled_from(["\ud83d", "\ude00", "\ud800", "\udfff", "a", "é", " ", "😀", "中", "\ufeff"]), max_size=20
+    )
+)
+def test_surrogates_as_tiktoken(gpt2, tiktoken_gpt2, parts: list[str]) -> None:
+    """Pairs are joined and lone ones replaced, in every method that takes text."""
+    source = "".join(parts)
+    expected = tiktoken_gpt2.encode(source)
+    assert gpt2.encode(source).tolist() == expected
+    assert gpt2.encode_batch(["x", source])[1].tolist() == expected
+    assert gpt2.count(source) == len(expected)
+    assert gpt2.count_batch([source]).tolist() == [len(expected)]
+    repaired = source.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    assert gpt2.pretokenize(source).tolist() == gpt2.pretokenize(repaired).tolist()
+
+
+def test_surrogates_in_long_text(gpt2, tiktoken_gpt2) -> None:
+    """The same in text of each width of character, beyond what the short way takes."""
+    for filler in ("é", "中", "😀"):
+        for bad in ("\ud800", "\ud83d\ude00"):
+            for source in (filler * 40_000 + bad, bad + filler * 40_000, "x " * 40_000 + bad + filler):
+                expected = tiktoken_gpt2.encode(source)
+                assert gpt2.encode(source).tolist() == expected
+                assert gpt2.encode(source).tolist() == expected
+
+
+@pytest.mark.parametrize("characters", [0, 1, 15, 16, 17, 16_383, 16_384, 16_385, 65_535, 65_536, 65_537, 200_000])
+@pytest.mark.parametrize("end", ["", "é", "中", "😀"])
+def test_str_of_every_width(small_ranks, naive_ranks, characters: int, end: str) -> None:
+    """A ``str`` is kept with 1, 2 or 4 bytes a character; each way of reading it gives the same ids, time and again."""
+    source = ("ab c" * (characters // 4 + 1))[:characters] + end
+    expected = small_ranks.encode(source.encode()).tolist()
+    if characters < 20_000:
+        assert expected == naive_ranks.encode(source)
+    for _ in range(3):
+        assert small_ranks.encode(source).tolist() == expected
+        assert small_ranks.encode_batch([source, end])[0].tolist() == expected
+    assert small_ranks.count(source) == len(expected)
+
+
+def test_a_str_made_anew_at_the_same_address(small_ranks) -> None:
+    """Nothing is remembered of a ``str`` that is gone, whose ``id`` another may have."""
+    for character in "éüñçØÞß" * 3:
+        source = character * 50_000
+        assert small_ranks.decode(small_ranks.encode(source)) == source
+        del source
+
+
+class Word(str):
+    """A subclass of str."""
+
+
+class Octets(bytes):
+    """A subclass of bytes."""
+
+
+class Growing(bytearray):
+    """A subclass of bytearray."""
+
+
+@pytest.mark.parametrize("content", ["", "a", "Hello wörld 中文 😀", "ab " * 50_000, "é中 " * 30_000])
+def test_every_kind_of_text(small_ranks, content: str) -> None:
+    """All that can hold text give the ids of that text, alone and in a batch, from every method."""
+    data = content.encode()
+    wide = np.zeros(2 * len(data), np.uint8)
+    wide[::2] = np.frombuffer(data, np.uint8)
+    read_only = np.frombuffer(data, np.uint8)
+    kinds = [
+        content,
+        Word(content),
+        np.str_(content),
+        data,
+        Octets(data),
+        bytearray(data),
+        Growing(data),
+        memoryview(data),
+        memoryview(bytearray(data)),
+        memoryview(wide)[::2],
+        memoryview(b"x" + data + b"y")[1:-1],
+        read_only,
+        read_only.copy(),
+        wide[::2],
+        np.frombuffer(data[::-1], np.uint8)[::-1],
+    ]
+    expected = small_ranks.encode(content).tolist()
+    edges = small_ranks.pretokenize(content).tolist()
+    assert small_ranks.decode(expected) == content
+    for source in kinds:
+        assert small_ranks.encode(source).tolist() == expected, type(source)
+        assert small_ranks.count(source) == len(expected), type(source)
+        assert small_ranks.pretokenize(source).tolist() == edges, type(source)
+    assert small_ranks.encode_batch(kinds).tolist() == [expected] * len(kinds)
+    assert small_ranks.count_batch(kinds).tolist() == [len(expected)] * len(kinds)
+
+
+NO_TEXTS = [None, 5, 1.5, ["a"], ("a",), {"a": 1}, object(), np.zeros(3, np.int8), np.zeros((2, 2), np.uint8), np.zeros(3), np.array("a"), memoryview(np.zeros(3, np.uint16))]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", NO_TEXTS, ids=repr)
+def test_what_holds_no_text(small_ranks, wrong: object) -> None:
+    """TypeError that says what is wanted and what was given; in a batch with the index."""
+    for call in (small_ranks.encode, small_ranks.count, small_ranks.pretokenize):
+        with pytest.raises(TypeError, match="text must be str, or bytes, .* holding UTF-8, not "):
+            call(wrong)
+    for call in (small_ranks.encode_batch, small_ranks.count_batch):
+        with pytest.raises(TypeError, match="text must be .* at index 2 of the batch"):
+            call(["a", b"b", wrong])
+    assert small_ranks.encode("still well").size
+
+
+def test_locating_a_list(small_ranks) -> None:
+    """Address, length and kind of each item, read where Python keeps it; other items are marked."""
+    documents = ["", "abc", "é中😀", "x" * 1000, b"bytes", b"", bytearray(b"b"), 5, "\ud800", None, ["a"]]
+    count = len(documents)
+    addresses, lengths, kinds = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int8)
+    total = text.locate_list(id(documents), count, address_of(addresses), address_of(lengths), address_of(kinds))
+    for document, address, length, kind in zip(documents, addresses.tolist(), lengths.tolist(), kinds, strict=True):
+        if isinstance(document, str) and document != "\ud800":
+            assert kind == text.IS_STR
+            assert ctypes.string_at(address, length) == document.encode()
+        elif isinstance(document, bytes):
+            assert kind == text.IS_BYTES
+            assert ctypes.string_at(address, length) == document
+        else:
+            assert kind == text.IS_NEITHER
+    assert total == lengths.sum()
+
+
+def test_locating_a_text(small_ranks) -> None:
+    """A ``str`` is read in place, and the scratch set to its start; all else is left to Python."""
+    scratch = new_scratch(small_ranks)
+    for source in ("abc", "é中😀", "x" * 100_000):
+        scratch.record[[dtypes.WORK_DOCUMENT, dtypes.WORK_POSITION, dtypes.WORK_OUTPUT_USED]] = 7
+        length = text.locate_text(id(source), scratch.address)
+        assert ctypes.string_at(int(scratch.record[dtypes.WORK_TEXT]), length) == source.encode()
+        assert not scratch.record[[dtypes.WORK_DOCUMENT, dtypes.WORK_POSITION, dtypes.WORK_OUTPUT_USED]].any()
+    for source in (b"abc", bytearray(b"abc"), "\ud800", None, 5):
+        assert text.locate_text(id(source), scratch.address) < 0
+
+
+def test_a_long_str_is_never_changed(small_ranks) -> None:
+    """Reading its UTF-8 leaves a ``str`` what it was."""
+    rng = random.Random(3)
+    source = texts.random_text(rng, 30_000)
+    copy = source.encode().decode()
+    small_ranks.encode(source)
+    small_ranks.encode_batch([source])
+    assert source == copy
+    assert hash(source) == hash(copy)
