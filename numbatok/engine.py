@@ -290,6 +290,16 @@ class Engine:
         del kept
         return ids, offsets
 
+    def count(self, source: Any, actions: npt.NDArray[np.uint8], errors: str) -> int:
+        """Number of ids of one text."""
+        with self.scratch() as scratch:
+            scratch.set_actions(actions)
+            kept, length = self._place(scratch, source, errors)
+            address = scratch.address
+            self._count_all(scratch, address + _TEXT, address + _LENGTH, address + _COUNT, 1, length)
+            del kept
+            return int(scratch.record[dtypes.WORK_TEXT + 2])
+
     def count_batch(self, documents: list[Any], actions: npt.NDArray[np.uint8], errors: str) -> npt.NDArray[np.int64]:
         """Number of ids of each document."""
         count = len(documents)
@@ -298,16 +308,27 @@ class Engine:
         with self.scratch() as scratch:
             scratch.set_actions(actions)
             scratch.restart()
-            scratch.expect(int(lengths.sum()))
-            scratch.record[dtypes.WORK_COUNT_ONLY] = 1
-            arguments = (scratch.address, address_of(addresses), address_of(lengths), address_of(ends) + 8, count)
-            while (status := self._encode(*arguments)) < 0:
-                self._mend(scratch, status)
-            scratch.record[dtypes.WORK_COUNT_ONLY] = 0
-            scratch.use_small_output()
-            scratch.shrink()
+            places = address_of(addresses), address_of(lengths), address_of(ends) + 8
+            self._count_all(scratch, *places, count, int(lengths.sum()))
         del kept
         return np.diff(ends)
+
+    def _count_all(self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int) -> None:
+        """Encode documents, keeping only how many ids there are."""
+        scratch.expect(total)
+        scratch.record[dtypes.WORK_COUNT_ONLY] = 1
+        while (status := self._encode(scratch.address, addresses, lengths, ends, count)) < 0:
+            self._mend(scratch, status, self._part_done(scratch, count, total))
+        scratch.record[dtypes.WORK_COUNT_ONLY] = 0
+        scratch.use_small_output()
+        scratch.shrink()
+
+    @staticmethod
+    def _part_done(scratch: Scratch, count: int, total: int) -> float:
+        """The part of a call's documents, or of its one document's bytes, that is behind."""
+        if count == 1:
+            return float(scratch.record[dtypes.WORK_POSITION] / max(total, 1))
+        return float(scratch.record[dtypes.WORK_DOCUMENT] / count)
 
     def _encode_all(self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int) -> Ids:
         """Encode documents into a fresh array, which grows by what the part done so far predicts."""
@@ -318,8 +339,7 @@ class Engine:
         while (status := self._encode(scratch.address, addresses, lengths, ends, count)) < 0:
             used = int(record[dtypes.WORK_OUTPUT_USED])
             if status != dtypes.NEED_OUTPUT:
-                done = record[dtypes.WORK_POSITION] / total if count == 1 else record[dtypes.WORK_DOCUMENT] / count
-                self._mend(scratch, status, float(done))
+                self._mend(scratch, status, self._part_done(scratch, count, total))
                 continue
             wanted = max(int(record[dtypes.WORK_NEEDED]), len(output) + len(output) // 2)
             grown = np.empty(

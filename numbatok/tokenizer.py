@@ -210,7 +210,7 @@ class Tokenizer:
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
         try:
-            return int(engine.count_batch([text], actions, errors)[0])
+            return engine.count(text, actions, errors)
         except DisallowedToken as found:
             raise self._disallowed(found, [text], "") from None
 

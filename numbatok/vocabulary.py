@@ -19,6 +19,15 @@ MAX_SYMBOLS = 1 << 21  # kernels.dtypes.SYMBOL_BITS
 MAX_RANKS = (1 << 22) - 1  # kernels.dtypes.RANK_BITS; the last value stands for an empty slot
 
 
+def _as_numbers(ids: Sequence[int] | npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+    """The given ids as int64, or the error for one that is out of range by far."""
+    try:
+        return np.asarray(ids, np.int64)
+    except OverflowError:
+        worst = next(number for number in ids if not 0 <= number < 1 << 32)
+        raise VocabularyError(f"id {worst:.6e} is not between 0 and 2**32 - 1") from None
+
+
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """Tokens and merge rule of one tokenizer, without added tokens.
@@ -85,7 +94,7 @@ class Vocabulary:
         tokens : in order of rank
         ids : of each token, increasing; its place if not given
         """
-        numbers = np.arange(len(tokens)) if ids is None else np.asarray(ids, np.int64)
+        numbers = np.arange(len(tokens)) if ids is None else _as_numbers(ids)
         return cls._checked(list(tokens), numbers, None, whole_first=True)
 
     @classmethod
@@ -112,7 +121,7 @@ class Vocabulary:
                             f"merge {rank} ({left!r} with {right!r}) needs the token {token!r}, which is not in the "
                             "vocabulary"
                         ) from None
-        numbers = np.array([ids[token] for token in tokens], np.int64)
+        numbers = _as_numbers([ids[token] for token in tokens])
         return cls._checked(tokens, numbers, rows, whole_first)
 
     @classmethod

@@ -479,7 +479,8 @@ def utf8_of_str(typingctx, object_id):
 def characters_of_str(typingctx, object_id):
     """(address, characters, kind, is ASCII) of a ``str``'s own memory; ``kind`` is 1, 2 or 4 bytes a character.
 
-    Asks the helper that Numba reads strings with. The address is 0 for another type.
+    Asks the helper that Numba reads strings with, once CPython has said that it is a ``str``: the helper crashes on
+    another type before Python 3.12. The address is 0 for another type.
     """
     signature = types.UniTuple(types.int64, 4)(types.int64)
 
@@ -488,14 +489,18 @@ def characters_of_str(typingctx, object_id):
         kind = cgutils.alloca_once_value(builder, ir.Constant(_I32, 0))
         is_ascii = cgutils.alloca_once_value(builder, ir.Constant(_I32, 0))
         hashed = cgutils.alloca_once_value(builder, ir.Constant(_I64, 0))
+        address = cgutils.alloca_once_value(builder, ir.Constant(_I64, 0))
         owner = builder.inttoptr(args[0], _BYTE_POINTER)
-        arguments = [(_BYTE_POINTER, owner)]
-        arguments += [(value.type, value) for value in (length, kind, is_ascii, hashed)]
-        data = _python_call(builder, "numba_extract_unicode", _BYTE_POINTER, arguments)
-        address = builder.ptrtoint(data, _I64)
-        with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", address, ir.Constant(_I64, 0))):
-            _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
-        parts = [address, builder.load(length)]
+        known = _python_call(builder, "PyUnicode_GetLength", _I64, [(_BYTE_POINTER, owner)])
+        with builder.if_else(builder.icmp_signed(">=", known, ir.Constant(_I64, 0))) as (is_str, is_other):
+            with is_str:
+                arguments = [(_BYTE_POINTER, owner)]
+                arguments += [(value.type, value) for value in (length, kind, is_ascii, hashed)]
+                data = _python_call(builder, "numba_extract_unicode", _BYTE_POINTER, arguments)
+                builder.store(builder.ptrtoint(data, _I64), address)
+            with is_other:
+                _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
+        parts = [builder.load(address), builder.load(length)]
         parts += [builder.zext(builder.load(value), _I64) for value in (kind, is_ascii)]
         return context.make_tuple(builder, signature.return_type, parts)
 

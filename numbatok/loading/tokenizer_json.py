@@ -44,6 +44,8 @@ def _decode(content: str | bytes) -> dict[str, Any]:
         raise VocabularyError(f"not a tokenizer.json: not UTF-8 text at byte {error.start}") from None
     except json.JSONDecodeError as error:
         raise VocabularyError(f"not a tokenizer.json: {error}") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise VocabularyError(f"not a tokenizer.json: {error}") from None
     except RecursionError:
         raise VocabularyError("not a tokenizer.json: nested too deeply") from None
     if not isinstance(value, dict) or not isinstance(value.get("model"), dict):
