@@ -247,7 +247,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _warmup(args: argparse.Namespace) -> int:
-    notices._said.add("compiling")  # which names this command as the remedy
+    notices.expect_compiling()
     if _watched():
         _say("compiling all kernels, about ten seconds unless they are compiled already")
     started = time.perf_counter()

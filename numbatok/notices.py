@@ -33,6 +33,11 @@ def _say_once(subject: str, level: int, message: str) -> None:
         log.log(level, message)
 
 
+def expect_compiling() -> None:
+    """Say nothing of compiling: the caller does it on purpose, and tells about it."""
+    _said.add("compiling")
+
+
 def compiling() -> None:
     """A kernel was not in the cache: it is compiled now, and somebody waits."""
     _say_once(

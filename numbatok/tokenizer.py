@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.added_tokens import AddedTokens, AllowedSpecial
+from numbatok.added_tokens import AddedToken, AddedTokens, AllowedSpecial
 from numbatok.batch import TokenBatch
 from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
 from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
@@ -96,6 +96,11 @@ class Tokenizer:
     def special_tokens(self) -> dict[str, int]:
         """The special tokens with their ids, in order of the ids."""
         return dict(self._added.specials)
+
+    @property
+    def added_tokens(self) -> tuple[AddedToken, ...]:
+        """The added tokens, special or not, in order of their ids."""
+        return tuple(self._added)
 
     def token_to_id(self, token: str | bytes) -> int | None:
         """The id of a token given by its text or bytes, or None where there is none.
