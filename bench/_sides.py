@@ -78,7 +78,9 @@ class Numbatok(Side):
         """Pretokens looked up and missed so far, and bytes merged for the missed ones, of the one idle scratch."""
         from numbatok.kernels import dtypes
 
-        record = self.tokenizer._engine._idle[-1].record
+        engine = self.tokenizer._engine
+        assert engine is not None  # something was encoded
+        record = engine._idle[-1].record
         fields = {"pretokens": "WORK_PIECES", "missed": "WORK_MISSES", "merged_bytes": "WORK_MERGED_BYTES"}
         return {name: int(record[getattr(dtypes, field)]) for name, field in fields.items()}
 

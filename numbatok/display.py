@@ -147,7 +147,9 @@ def _tokens(
     """The tokens of ``data``, which are ``ids``, at least ``limit`` of them; ``special`` are those looked for."""
     import numpy as np
 
-    added = {token.id: token.content for token in tokenizer.added_tokens if not token.special or token.content in special}
+    added = {
+        token.id: token.content for token in tokenizer.added_tokens if not token.special or token.content in special
+    }
     pretoken = begin = first = 0
     for place in [*np.flatnonzero(np.isin(ids, list(added))).tolist(), len(ids)]:
         # The split rule is given what stands between two added tokens.

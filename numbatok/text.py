@@ -1,5 +1,6 @@
 """What counts as text: ``str``, or a buffer of UTF-8; and how the ill-formed is repaired or refused."""
 
+from bisect import bisect_left
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +15,14 @@ WANTED = "str, or bytes, bytearray, memoryview or a one-dimensional uint8 array 
 def repair_surrogates(text: str) -> str:
     """Join surrogate pairs, and replace lone surrogates by U+FFFD, as tiktoken does."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def character_at_byte(text: str, position: int) -> int:
+    """Index of the character of ``text`` at a byte offset of its UTF-8, surrogates repaired.
+
+    By bisection over prefixes, so that surrogate pairs, which are repaired to one character, count as the two they are.
+    """
+    return bisect_left(range(len(text)), position, key=lambda end: len(repair_surrogates(text[:end]).encode()))
 
 
 def as_bytes(text: Any, where: str = "") -> npt.NDArray[np.uint8]:

@@ -14,7 +14,7 @@ from numbatok.batch import TokenBatch
 from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
 from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
 from numbatok.patterns.known import WALKERS
-from numbatok.text import Errors, Text, check_errors
+from numbatok.text import Errors, Text, character_at_byte, check_errors
 from numbatok.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -304,8 +304,7 @@ class Tokenizer:
         token = self._added[found.token].content
         text = texts[found.document]
         if isinstance(text, str):
-            before = text.encode("utf-8", "surrogatepass")[: found.position].decode("utf-8", "ignore")
-            place = f"character {len(before)}"
+            place = f"character {character_at_byte(text, found.position)}"
         else:
             place = f"byte {found.position}"
         return ValueError(

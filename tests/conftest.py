@@ -1,7 +1,7 @@
 """Fixtures: tokenizers, their references, and the optional test data.
 
-Test data is found through the environment variable ``NUMBATOK_TEST_DATA``, or beside the checkout in ``../shared/data``.
-Tests that need it are skipped, with the reason, where it is absent; all else is built in the tests.
+Test data is found through the environment variable ``NUMBATOK_TEST_DATA``, or beside the checkout in
+``../shared/data``. Tests that need it are skipped, with the reason, where it is absent; all else is built in the tests.
 """
 
 import json

@@ -12,6 +12,7 @@ way through it:
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from numbatok.patterns import unicode
 
@@ -91,7 +92,7 @@ def merge(pretoken: bytes, rank_of: RankOf) -> list[bytes]:
     [b'aa', b'ab']
     """
     tokens = [bytes([byte]) for byte in pretoken]
-    ranks = [rank_of(*pair) for pair in zip(tokens, tokens[1:], strict=False)]
+    ranks = [rank_of(*pair) for pair in pairwise(tokens)]
     while any(rank is not None for rank in ranks):
         lowest = min(rank for rank in ranks if rank is not None)
         i = ranks.index(lowest)
@@ -112,7 +113,7 @@ def rank_of_merges(merges: Iterable[tuple[bytes, bytes]]) -> RankOf:
 
 
 def rank_of_concatenation(rank: Mapping[bytes, int]) -> RankOf:
-    """tiktoken's rule: two tokens merge when they make a token, at its rank."""
+    """The rule of tiktoken: two tokens merge when they make a token, at its rank."""
     return lambda left, right: rank.get(left + right)
 
 

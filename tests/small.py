@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from itertools import pairwise
 
 import naive
 
@@ -49,7 +50,7 @@ def train(text: str, count: int) -> list[tuple[bytes, bytes]]:
     merges: list[tuple[bytes, bytes]] = []
     made: set[bytes] = set()
     while len(merges) < count:
-        pairs = Counter(pair for word in words for pair in zip(word, word[1:], strict=False))
+        pairs = Counter(pair for word in words for pair in pairwise(word))
         left, right = next(pair for pair, _ in pairs.most_common() if pair[0] + pair[1] not in made)
         merges.append((left, right))
         made.add(left + right)

@@ -19,15 +19,21 @@ SIZES = {
     "wiped at two entries": {**TINY, "MOST_NARROW_ENTRIES": 2, "MOST_WIDE_ENTRIES": 2},
     "narrow wiped at four": {**TINY, "MOST_NARROW_ENTRIES": 4},
     "wide wiped at eight": {**TINY, "MOST_WIDE_ENTRIES": 8},
-    "nearly full": {"NARROW_ENTRIES": 64, "WIDE_ENTRIES": 64, "MOST_NARROW_ENTRIES": 64, "MOST_WIDE_ENTRIES": 64, "MOST_LOAD": 0.99},
+    "nearly full": {
+        **dict.fromkeys(["NARROW_ENTRIES", "MOST_NARROW_ENTRIES"], 64),
+        "WIDE_ENTRIES": 8,
+        "MOST_LOAD": 0.99,
+    },
     "arena grows": {"ARENA_WORDS": 8},
     "arena wiped": {"ARENA_WORDS": 1 << 9, "MOST_ARENA_WORDS": 1 << 9},
-    "all at once": {**TINY, "MOST_NARROW_ENTRIES": 16, "MOST_WIDE_ENTRIES": 16, "ARENA_WORDS": 400, "MOST_ARENA_WORDS": 400},
-}  # fmt: skip
+    "all at once": {**TINY, **dict.fromkeys(["MOST_NARROW_ENTRIES", "MOST_WIDE_ENTRIES"], 16), "MOST_ARENA_WORDS": 400},
+}
 
 
 def set_sizes(monkeypatch: pytest.MonkeyPatch, sizes: dict[str, float]) -> None:
     """Let the scratches made from now on have these sizes."""
+    if "MOST_ARENA_WORDS" in sizes:
+        sizes = {"ARENA_WORDS": sizes["MOST_ARENA_WORDS"], **sizes}
     for name, value in sizes.items():
         assert hasattr(scratch_module, name)
         monkeypatch.setattr(scratch_module, name, value)

@@ -123,12 +123,11 @@ def test_ids_that_are_none(small_ranks, ids: object, id: int, position: int) -> 
     """Named with their position: beyond the vocabulary, negative, and too large for any."""
     message = f"id {id} at position {position} is not in this vocabulary of {END + 1} tokens"
     for call in (small_ranks.decode, small_ranks.decode_bytes):
-        with pytest.raises(ValueError) as raised:
+        with pytest.raises(ValueError, match=f"^{message}$"):
             call(ids)
-        assert str(raised.value) == message
-    with pytest.raises(ValueError) as raised:
+    message = message.replace(" is not", " of the document at index 2 is not")
+    with pytest.raises(ValueError, match=f"^{message}$"):
         small_ranks.decode_batch([[], [1], ids])
-    assert str(raised.value) == message.replace(" is not", " of the document at index 2 is not")
 
 
 def test_unknown_id_in_a_token_batch(small_ranks) -> None:
@@ -138,7 +137,10 @@ def test_unknown_id_in_a_token_batch(small_ranks) -> None:
         small_ranks.decode_batch(batch)
 
 
-@pytest.mark.parametrize("ids", [None, 5, "abc", b"abc", ["a"], [1.5], [None], [[1]], [[1], [2, 3]], np.zeros((2, 2), int), np.ones(2), {1, 2}, np.array(5)])  # fmt: skip
+NO_IDS = [None, 5, "abc", b"abc", ["a"], [1.5], [None], [[1]], [[1], [2, 3]], {1, 2}, np.array(5)]
+
+
+@pytest.mark.parametrize("ids", [*NO_IDS, np.zeros((2, 2), int), np.ones(2)], ids=repr)
 def test_what_are_no_ids(small_ranks, ids: object) -> None:
     """TypeError for anything but a sequence of integers."""
     with pytest.raises(TypeError, match="ids must be"):

@@ -36,7 +36,7 @@ def test_a_damaged_package_is_noticed(monkeypatch, tmp_path: Path) -> None:
     exchanged = embedded.pack(embedded.rank_file(tokens, ranks))
     for damaged in (b"", content[:1000], content[:-1], rng.randbytes(100), exchanged):
         (tmp_path / "r50k_base.xz").write_bytes(damaged)
-        with pytest.raises(VocabularyError, match="r50k_base is damaged.*install numbatok anew"):
+        with pytest.raises(VocabularyError, match=r"r50k_base is damaged.*install numbatok anew"):
             get_encoding("gpt2")
 
 
@@ -54,7 +54,7 @@ def test_packing_is_lossless() -> None:
 @pytest.mark.parametrize("line", [b"YQ==", b"YQ== x", b"!!! 3", b"YQ== 1 2", b"YQ= 1"])
 def test_damaged_rank_files(line: bytes) -> None:
     """The line is named."""
-    with pytest.raises(VocabularyError, match="line 2 is .*wanted base64, a space and a rank"):
+    with pytest.raises(VocabularyError, match=r"line 2 is .*wanted base64, a space and a rank"):
         embedded.parse_ranks(b"YQ== 0\n" + line + b"\n")
 
 
@@ -127,8 +127,9 @@ def test_settings_without_effect(small_merges) -> None:
 def test_ignore_merges() -> None:
     """A whole pretoken in the vocabulary is taken first where the file says so, and only there."""
     vocab = {**small.tokenizer_json()["model"]["vocab"], "zqz": 2000}
-    assert load(small.tokenizer_json(vocab=vocab, ignore_merges=True)).encode("zqz").tolist() == [2000]
-    assert load(small.tokenizer_json(vocab=vocab, ignore_merges=False)).encode("zqz").tolist() != [2000]
+    for ignore_merges in (True, False):
+        settings = {**small.tokenizer_json(vocab=vocab, ignore_merges=ignore_merges), "added_tokens": []}
+        assert (load(settings).encode("zqz").tolist() == [2000]) == ignore_merges
 
 
 def test_the_last_rank_of_a_repeated_merge(tokenizers_small) -> None:
@@ -189,7 +190,7 @@ def test_from_file(tmp_path: Path, small_merges) -> None:
         Tokenizer.from_file(path)
     with pytest.raises(FileNotFoundError):
         Tokenizer.from_file(tmp_path / "absent.json")
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match=tmp_path.name):
         Tokenizer.from_file(tmp_path)
 
 
@@ -299,10 +300,10 @@ def test_a_byte_is_missing(byte: int) -> None:
     check_refusal({**small.tokenizer_json(vocab=vocab, merges=[])}, f"byte 0x{byte:02x} is not a token")
 
 
-@pytest.mark.parametrize(
-    "content",
-    ["", "{", "null", "[]", "5", '"x"', "{}", '{"model": 5}', '{"model": null}', "\ufeff{}", "[" * 100_000, '{"model": {"vocab": ' + "1" * 5000 + "}}"],
-)  # fmt: skip
+NO_FILES = ["", "{", "null", "[]", "5", '"x"', "{}", '{"model": 5}', '{"model": null}', "\ufeff{}", "[" * 100_000]
+
+
+@pytest.mark.parametrize("content", [*NO_FILES, '{"model": {"vocab": ' + "1" * 5000 + "}}"], ids=lambda text: text[:30])
 def test_what_is_no_tokenizer_json(content: str) -> None:
     """One clear error, however odd the content."""
     with pytest.raises(VocabularyError, match=r"not a tokenizer\.json"):
@@ -312,7 +313,7 @@ def test_what_is_no_tokenizer_json(content: str) -> None:
 def test_content_must_be_str() -> None:
     """Bytes and paths are not taken for content."""
     for wrong in (b"{}", None, Path("tokenizer.json")):
-        with pytest.raises(TypeError, match="content must be the str of a tokenizer.json"):
+        with pytest.raises(TypeError, match="content must be the str of a tokenizer"):
             Tokenizer.from_str(wrong)
 
 
@@ -321,9 +322,11 @@ def survives(content: str) -> bool:
     try:
         Tokenizer.from_str(content)
     except VocabularyError as error:
-        assert "\n" not in str(error)
-        return False
-    return True
+        message = str(error)
+    else:
+        return True
+    assert message.splitlines() == [message]
+    return False
 
 
 def test_truncated_files() -> None:

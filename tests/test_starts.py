@@ -113,7 +113,7 @@ def test_chunk_edges(small_ranks, left: str) -> None:
     "length", [1, 2, 7, 8, 15, 16, 17, 63, 64, 65, 66, 127, 128, 129, 4095, 4096, 4097, 8191, 8193]
 )
 def test_lengths(small_ranks, length: int) -> None:
-    """Texts of one class that are as long as a load, a key, a block, a page or a chunk, and what may stand at their end."""
+    """Texts of one class, as long as a load, a key, a block, a page or a chunk, and what may stand at their end."""
     for body, end in itertools.product(["a", "1", " ", "\n", ".", "'"], ["", " ", "x", "'", "\n", "!"]):
         text = body * (length - len(end)) + end if length >= len(end) else body
         assert small_ranks.pretokenize(text).tolist() == naive.boundaries(text), (body, end)

@@ -1,0 +1,52 @@
+"""Processes made from this one: a child encodes, whether it was forked before, after or amid its parent's work."""
+
+import multiprocessing
+import os
+
+import pytest
+from support import output_of
+
+FORKED = """
+    import os, sys, threading
+    import small
+    from small import TEXT
+
+    tokenizer = small.by_ranks()
+    expected = small.naive_by_ranks().encode(TEXT)
+    if "used" in sys.argv:
+        assert tokenizer.encode(TEXT).tolist() == expected
+    if "busy" in sys.argv:
+        threading.Thread(target=lambda: [tokenizer.encode(TEXT * 50) for _ in range(100)], daemon=True).start()
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            right = tokenizer.encode(TEXT).tolist() == expected and small.by_ranks().encode(TEXT).tolist() == expected
+            right = right and tokenizer.decode_batch(tokenizer.encode_batch([TEXT, "x"])) == [TEXT, "x"]
+            os._exit(0 if right else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert tokenizer.encode(TEXT).tolist() == expected
+    print("done")
+"""
+
+STARTED = """
+    import multiprocessing, sys
+    import forkable, small
+
+    tokenizer = small.by_ranks()
+    expected = tokenizer.encode(small.TEXT).tolist()
+    with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+        print(pool.map(forkable.encode_small, [tokenizer] * 4) == [expected] * 4)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize("parent", ["fresh", "used", "busy"])
+def test_forked_child_encodes(parent: str) -> None:
+    """The child has its parent's tokenizer and caches, and can make its own; the parent goes on."""
+    assert output_of(FORKED, parent, PYTHONWARNINGS="ignore").strip() == "done"
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_pool_of_processes(method: str) -> None:
+    """A tokenizer is sent to the workers of a pool, however they are started."""
+    assert output_of(STARTED, method, PYTHONWARNINGS="ignore").strip() == "True"

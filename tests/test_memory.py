@@ -1,0 +1,107 @@
+"""Memory: tables are bounded, results are given back, nothing grows with the number of calls."""
+
+import os
+import sys
+
+import numpy as np
+import pytest
+import small
+from support import engine_of, output_of
+
+from numbatok import scratch as scratch_module
+from numbatok.kernels import dtypes
+
+GROWTH = r"""
+    import os, random
+    import small
+    from numbatok import scratch
+
+    for name, value in {"MOST_NARROW_ENTRIES": 1 << 12, "MOST_WIDE_ENTRIES": 1 << 12, "MOST_ARENA_WORDS": 1 << 15}.items():
+        assert hasattr(scratch, name)
+        setattr(scratch, name, value)
+    page = os.sysconf("SC_PAGE_SIZE")
+
+    def resident():
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * page
+
+    tokenizer = small.by_ranks()
+    rng = random.Random(1)
+
+    def work(calls):
+        for _ in range(calls):
+            words = [format(rng.getrandbits(64), "x") for _ in range(20)]
+            text = " ".join(words) + " \u4e2d\u6587 " + "-" * rng.randint(1, 300)
+            tokenizer.encode(text)
+            tokenizer.encode_batch([text, text.encode(), "\ud800" + text])
+            tokenizer.count(text)
+            tokenizer.decode(tokenizer.encode(bytearray(text.encode())))
+            tokenizer.encode(text, allowed_special=())
+            try:
+                tokenizer.encode(b"\xff" + text.encode())
+            except UnicodeDecodeError:
+                pass
+        for size in (1 << 17, 1 << 20):
+            tokenizer.encode("z" * size)
+            tokenizer.encode("\u4e2d" * size)
+            tokenizer.pretokenize("z " * size)
+
+    work(4000)
+    before = resident()
+    work(8000)
+    print(resident() - before)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads the resident set from Linux's /proc")
+def test_no_growth_over_calls() -> None:
+    """Thousands of calls of every kind with text never seen before, errors and long pieces among them: no growth."""
+    grown = int(output_of(GROWTH))
+    assert grown < 6 << 20, f"{grown >> 10} KiB in 8,000 rounds"
+
+
+def test_tables_are_bounded() -> None:
+    """No text makes the tables larger than their limits, which are of a size that a process can bear."""
+    most = 16 * scratch_module.MOST_NARROW_ENTRIES + 32 * scratch_module.MOST_WIDE_ENTRIES
+    most += 4 * scratch_module.MOST_ARENA_WORDS
+    assert most <= 256 << 20
+    tokenizer = small.by_ranks()
+    tokenizer.encode("".join(f" {n:x}" for n in range(400_000)))
+    (scratch,) = engine_of(tokenizer)._idle
+    assert 8 * len(scratch._arrays[dtypes.WORK_TABLE]) <= most
+    assert scratch.record[dtypes.WORK_NARROW_USED] <= scratch.record[dtypes.WORK_NARROW_LIMIT]
+    assert scratch.record[dtypes.WORK_WIDE_USED] <= scratch.record[dtypes.WORK_WIDE_LIMIT]
+
+
+def test_results_hold_no_more_than_they_show(small_ranks) -> None:
+    """The room that was made for more ids is given back."""
+    text = " the others" * 50_000
+    for array in (small_ranks.encode(text), small_ranks.encode_batch([text]).ids, small_ranks.pretokenize(text)):
+        assert array.base is None
+        assert sys.getsizeof(array) < array.nbytes + 1000
+    assert np.array_equal(small_ranks.encode(text), small_ranks.encode_batch([text]).ids)
+
+
+def test_ascii_text_is_read_in_place(small_ranks) -> None:
+    """Encoding a ``str`` or a buffer makes no copy of it: the largest block that is asked for is the result's."""
+    import tracemalloc
+
+    for text in ("=" * 40 + "\n", "=" * 40 + "é"):
+        content = (text * 100_000).encode()
+        small_ranks.encode(content)
+        tracemalloc.start()
+        ids = small_ranks.encode(content)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert ids.nbytes < len(content)
+        assert peak < 4 * (len(content) // 2 + 40_000)
+
+
+def test_temporary_buffers_of_a_long_pretoken_are_dropped(small_ranks) -> None:
+    """After a pretoken of a megabyte the scratch is as small as before."""
+    small_ranks.encode("z" * (1 << 20))
+    for scratch in engine_of(small_ranks)._idle:
+        size = sum(
+            scratch._arrays[field].nbytes for field in (dtypes.WORK_SYMBOLS, dtypes.WORK_HEAP, dtypes.WORK_STARTS)
+        )
+        assert size < 6 << 20
