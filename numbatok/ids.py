@@ -27,18 +27,26 @@ def as_ids(ids: object, vocab_size: int, where: str = "") -> Ids:
         raise TypeError(
             "ids must be those of one document, not a TokenBatch; decode_batch decodes all of its documents"
         )
-    array = np.asarray(ids)
+    try:
+        array = np.asarray(ids)
+    except ValueError:  # sequences of different lengths
+        array = np.empty((0, 0))
     if array.ndim != 1:
         raise TypeError(
             f"ids must be a one-dimensional sequence of integers, not {type(ids).__name__} {ids!r:.60}{where}"
         )
     if array.size == 0:
         return np.empty(0, np.uint32)
-    if array.dtype.kind == "O" and all(isinstance(id, int) for id in array):
-        position = next(i for i, id in enumerate(array) if not 0 <= id <= _MOST)
-        raise _no_such_id(array[position], position, where, vocab_size)
     if array.dtype.kind not in "iu":
-        raise TypeError(f"ids must be integers, not {array.dtype}{where}")
+        # Python ints of different sizes can become floats or objects: see what was given, one by one.
+        items = list(ids) if isinstance(ids, Iterable) else []
+        for position, item in enumerate(items):
+            if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
+                raise TypeError(f"ids must be integers, not {type(item).__name__} at position {position}{where}")
+        for position, item in enumerate(items):
+            if not 0 <= item <= _MOST:
+                raise _no_such_id(item, position, where, vocab_size)
+        array = np.array(items, np.uint32)
     if array.dtype != np.uint32:
         wrong = (array < 0) | (array > _MOST)
         if wrong.any():

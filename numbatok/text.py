@@ -1,5 +1,6 @@
 """What counts as text: ``str``, or a buffer of UTF-8; and how the ill-formed is repaired or refused."""
 
+import codecs
 from bisect import bisect_left
 from typing import Any, Literal
 
@@ -23,6 +24,32 @@ def character_at_byte(text: str, position: int) -> int:
     By bisection over prefixes, so that surrogate pairs, which are repaired to one character, count as the two they are.
     """
     return bisect_left(range(len(text)), position, key=lambda end: len(repair_surrogates(text[:end]).encode()))
+
+
+def byte_before_replacing(data: bytes, position: int) -> int:
+    """Byte offset in ``data`` of the byte offset ``position`` in what ``errors="replace"`` makes of it."""
+    # Block by block to the one that holds it, then error by error: linear in the data, whatever it is.
+    block = 1 << 10
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    done = start = 0  # bytes of the replaced text before, and where in data what comes next begins
+    for begin in range(0, len(data), block):
+        start = begin - len(decoder.getstate()[0])
+        size = len(decoder.decode(data[begin : begin + block]).encode())
+        if done + size > position:
+            break
+        done += size
+    else:
+        start = len(data) - len(decoder.getstate()[0])
+    while True:
+        try:
+            valid = len(data[start : start + block + 4].decode().encode())
+        except UnicodeDecodeError as error:
+            if done + error.start >= position:
+                return start + position - done
+            done += error.start + len("\ufffd".encode())
+            start += error.end
+        else:
+            return start + min(position - done, valid)
 
 
 def as_bytes(text: Any, where: str = "") -> npt.NDArray[np.uint8]:

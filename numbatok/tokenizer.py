@@ -14,7 +14,7 @@ from numbatok.batch import TokenBatch
 from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
 from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
 from numbatok.patterns.known import WALKERS
-from numbatok.text import Errors, Text, character_at_byte, check_errors
+from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte, check_errors
 from numbatok.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ class Tokenizer:
         if isinstance(text, str):
             place = f"character {character_at_byte(text, found.position)}"
         else:
-            place = f"byte {found.position}"
+            place = f"byte {byte_before_replacing(bytes(text), found.position)}"
         return ValueError(
             f"the text has the disallowed special token {token!r} at {place}{where}. To encode it as its id, pass "
             f"allowed_special={{{token!r}}}; to encode it as ordinary text, pass allowed_special=() and "

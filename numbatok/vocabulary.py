@@ -25,7 +25,7 @@ def _as_numbers(ids: Sequence[int] | npt.NDArray[np.uint32]) -> npt.NDArray[np.i
         return np.asarray(ids, np.int64)
     except OverflowError:
         worst = next(number for number in ids if not 0 <= number < 1 << 32)
-        raise VocabularyError(f"id {worst:.6e} is not between 0 and 2**32 - 1") from None
+        raise VocabularyError(f"id {worst} is not between 0 and 2**32 - 1") from None
 
 
 @dataclass(frozen=True, eq=False)

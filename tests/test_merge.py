@@ -64,7 +64,9 @@ def _tokenizer(vocabulary: Vocabulary) -> Tokenizer:
 
 
 def merged(oracle: naive.Tokenizer, pretoken: bytes) -> list[int]:
-    """Ids that merging gives, whether or not the pretoken is a token."""
+    """Ids of one pretoken: itself where the vocabulary takes whole tokens first, else what merging gives."""
+    if oracle.whole_first and pretoken in oracle.id_of:
+        return [oracle.id_of[pretoken]]
     return [oracle.id_of[token] for token in naive.merge(pretoken, oracle.rank_of)]
 
 

@@ -7,7 +7,6 @@ from numbatok.kernels.dtypes import (
     ALL_ONES,
     ONE,
     RANK_BITS,
-    SHORT_KEY,
     SYMBOL_BITS,
     U64,
     VIEW_TOKEN_FILTER,
@@ -20,8 +19,8 @@ from numbatok.kernels.dtypes import (
 )
 from numbatok.kernels.intrinsics import array_at, at, field, put, table
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.merge import find_token, pair_hash, pair_rank
-from numbatok.kernels.spans import key_hash, long_key, short_key
+from numbatok.kernels.merge import find_token, pair_hash, pair_rank, token_key
+from numbatok.kernels.spans import key_hash
 
 _RANK_SHIFT = np.uint64(RANK_BITS)
 
@@ -42,14 +41,6 @@ def set_bit(bits, bit):
     put(bits, bit >> U64(6), at(bits, bit >> U64(6)) | ONE << (bit & U64(63)))
 
 
-@helper
-def _key_of(text, position, length):
-    """(low, high) words of the key of any run of bytes; of at most 15, 16 are read."""
-    if length <= SHORT_KEY:
-        return short_key(text, position, length)
-    return long_key(text, position, length)
-
-
 @kernel("int64(int64)")
 def index_tokens(view):
     """Enter the tokens of a view into its slots, keys and filter, which are zero, by their bytes.
@@ -68,7 +59,7 @@ def index_tokens(view):
     for token in range(len(starts) - 1):
         begin = at(starts, token)
         length = at(starts, token + 1) - begin
-        low, high = _key_of(data, begin, length)
+        low, high = token_key(data, begin, length)
         if find_token(view, low, high, data, begin, length) >= 0:
             return np.int64(token)
         hashed = key_hash(low, high)
@@ -97,11 +88,11 @@ def split_tokens(view, pairs, capacity):
         begin = at(starts, token)
         length = at(starts, token + 1) - begin
         for cut in range(1, length):
-            low, high = _key_of(data, begin, cut)
+            low, high = token_key(data, begin, cut)
             left = find_token(view, low, high, data, begin, cut)
             if left < 0:
                 continue
-            low, high = _key_of(data, begin + cut, length - cut)
+            low, high = token_key(data, begin + cut, length - cut)
             right = find_token(view, low, high, data, begin + cut, length - cut)
             if right < 0:
                 continue

@@ -18,9 +18,7 @@ from numbatok.kernels.dtypes import (
     SHORT_KEY,
     U64,
     VIEW_FURTHER,
-    VIEW_IDS,
     VIEW_MERGER,
-    VIEW_WHOLE_LIMIT,
     WIDE_WORDS,
     WORK_ARENA,
     WORK_ARENA_USED,
@@ -57,7 +55,6 @@ from numbatok.kernels.intrinsics import (
     table,
 )
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.merge import find_token
 from numbatok.kernels.spans import place_of, wide_base_of
 
 _COUNT_SHIFT = np.uint64(60)
@@ -138,15 +135,7 @@ def learn(view, work, low, high, place, text, position, length):
                 packed |= np.uint32(at(source, position + i)) << np.uint32(8 * (i & 3))
             put(arena, arena_used + word, packed)
         address = field(work, WORK_ARENA) + 4 * arena_used
-    token = np.int64(-1)
-    if length <= field(view, VIEW_WHOLE_LIMIT):
-        token = find_token(view, low, high, array_at(address, length, np.uint8), 0, length)
-    symbols = table(work, WORK_SYMBOLS, np.uint32)
-    if token >= 0:
-        put(symbols, 0, at(table(view, VIEW_IDS, np.uint32), token))
-        count = np.int64(1)
-    else:
-        count = call_kernel(field(view, VIEW_MERGER), (view, work, address, length))
+    count = call_kernel(field(view, VIEW_MERGER), (view, work, address, length))
     if count < 0:
         return count
     set_field(work, WORK_MISSES, field(work, WORK_MISSES) + 1)
@@ -155,6 +144,7 @@ def learn(view, work, low, high, place, text, position, length):
         return count
 
     entries = table(work, WORK_TABLE, np.uint64)
+    symbols = table(work, WORK_SYMBOLS, np.uint32)
     largest = np.uint32(0)
     for i in range(count):
         largest = max(largest, at(symbols, i))

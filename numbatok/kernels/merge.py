@@ -34,6 +34,7 @@ from numbatok.kernels.dtypes import (
     VIEW_TOKEN_SLOTS,
     VIEW_TOKEN_STARTS,
     VIEW_TOKENS,
+    VIEW_WHOLE_LIMIT,
     WORK_HEAP,
     WORK_NEXT,
     WORK_PREVIOUS,
@@ -52,7 +53,7 @@ from numbatok.kernels.intrinsics import (
     trailing_zeros,
 )
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.spans import key_hash
+from numbatok.kernels.spans import key_hash, long_key, short_key
 
 _RANK_MASK = np.uint64((1 << RANK_BITS) - 1)
 _RANK_SHIFT = np.uint64(RANK_BITS)
@@ -91,6 +92,14 @@ def pair_rank(pairs, shift, bits, bits_shift, left, right):
         if found == ALL_ONES:
             return NO_RANK
         slot = (slot + ONE) & mask
+
+
+@helper
+def token_key(text, position, length):
+    """(low, high) words of the key of any run of bytes; of at most 15, 16 are read."""
+    if length <= SHORT_KEY:
+        return short_key(text, position, length)
+    return long_key(text, position, length)
 
 
 @helper
@@ -251,16 +260,23 @@ def _merge_by_heap(symbols, ranks, count, pairs, shift, bits, bits_shift, merged
 
 @kernel("int64(int64, int64, int64, int64)")
 def merge_pretoken(view, work, text, length):
-    """Merge the ``length`` bytes at address ``text``; the ids of the tokens are left in ``WORK_SYMBOLS``.
+    """Tokens of the ``length`` bytes at address ``text``; their ids are left in ``WORK_SYMBOLS``.
 
-    Each byte that is merged is read once, so that text which another thread changes gives the ids of some text. Returns
-    how many ids, or NEED_MERGE where the buffers hold fewer than ``length``.
+    Of at most 15 bytes 16 are read. Each byte that is merged is read once, so that text which another thread changes
+    gives the ids of some text. Returns how many ids, or NEED_MERGE where the buffers hold fewer than ``length``.
     """
     source = array_at(text, length, np.uint8)
     symbols = table(work, WORK_SYMBOLS, np.uint32)
     ids = table(view, VIEW_IDS, np.uint32)
     if length > len(symbols):
         return NEED_MERGE
+    if length <= field(view, VIEW_WHOLE_LIMIT):
+        readable = array_at(text, max(length, 16), np.uint8)
+        low, high = token_key(readable, 0, length)
+        token = find_token(view, low, high, readable, 0, length)
+        if token >= 0:
+            put(symbols, 0, at(ids, token))
+            return 1
     ranks = table(work, WORK_RANKS, np.uint32)
     byte_symbols = table(view, VIEW_BYTE_SYMBOLS, np.uint32)
     byte_pairs = table(view, VIEW_BYTE_PAIRS, np.uint32)
