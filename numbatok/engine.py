@@ -123,7 +123,7 @@ class Engine:
         self.everything_allowed = np.full(max(len(added), 1), dtypes.ADDED_AS_TOKEN, np.uint8)
         self._actions: dict[tuple[frozenset[str], frozenset[str]], npt.NDArray[np.uint8]] = {}
         self.decoder = Decoder(vocabulary, added)
-        self._last_transcoded = (0, 0)
+        self._last_transcoded = (0, 0, 0)
         self._idle: list[Scratch] = []
         self._most_idle = 2 * (os.cpu_count() or 1)
         self._view[dtypes.VIEW_ENCODER] = encode.encode_documents.address
@@ -413,13 +413,15 @@ class Engine:
         """The UTF-8 of a long ``str`` in an array of its own, or None where CPython's is to be taken.
 
         CPython makes the UTF-8 of a non-ASCII ``str`` on demand and keeps it inside, at 0.1 to 0.5 GB/s and the text's
-        size in memory for its lifetime. Most texts are encoded once: their first time costs an array that is given
-        back, and a half to a tenth of the time. One that comes again at once gets CPython's, which then is free.
+        size in memory for its lifetime. Most texts are encoded once, or counted and encoded: their first two times
+        cost an array that is given back, and a half to a tenth of the time. One that comes at once a third time gets
+        CPython's, which then is free.
         """
-        seen = (id(source), len(source))
-        if seen == self._last_transcoded:
+        text_id, length, times = self._last_transcoded
+        times = times + 1 if (text_id, length) == (id(source), len(source)) else 1
+        self._last_transcoded = (id(source), len(source), times)
+        if times > 2:
             return None
-        self._last_transcoded = seen
         width = text.locate_characters(id(source), scratch.address)
         data = np.empty({1: 2, 2: 3, 4: 4}[width] * len(source) + 16, np.uint8)
         characters = int(scratch.record[dtypes.WORK_TEXT])
