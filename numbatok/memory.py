@@ -1,11 +1,26 @@
-"""Memory for tables: zeroed, in huge pages where the system has them."""
+"""Memory: zeroed tables in huge pages where the system has them, addresses, and the garbage collector."""
 
+import gc
 import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
 
 HUGE_PAGE = 2 << 20
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Collect no garbage meanwhile: for work that makes millions of objects which stay, as importing Numba does."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def zeros(count: int, dtype: type[np.generic]) -> npt.NDArray[np.generic]:

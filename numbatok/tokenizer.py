@@ -13,6 +13,7 @@ from numbatok.added_tokens import AddedToken, AddedTokens, AllowedSpecial
 from numbatok.batch import TokenBatch
 from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
 from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
+from numbatok.memory import no_collection
 from numbatok.patterns.known import WALKERS
 from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte, check_errors
 from numbatok.vocabulary import Vocabulary
@@ -285,9 +286,10 @@ class Tokenizer:
         """The compiled side, built by the first caller while others wait."""
         with self._lock:
             if self._engine is None:
-                from numbatok.engine import Engine
+                with no_collection():
+                    from numbatok.engine import Engine
 
-                self._engine = Engine(self._vocabulary, self._added, WALKERS[self._pattern])
+                    self._engine = Engine(self._vocabulary, self._added, WALKERS[self._pattern])
             return self._engine
 
     def _actions(

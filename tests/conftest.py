@@ -9,14 +9,14 @@ import lzma
 import os
 from pathlib import Path
 
-import naive
 import pytest
-import small
 import tiktoken
 import tokenizers
 from hypothesis import settings
 
+import naive
 import numbatok
+import small
 from numbatok.loading.embedded import load_ranks
 
 # Hypothesis keeps no files: a checkout may be read-only. A failure prints what reproduces it.

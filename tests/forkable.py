@@ -1,7 +1,6 @@
 """What the workers of a process pool run: it must be importable, so it is a module of its own."""
 
 import small
-
 from numbatok import Tokenizer
 
 

@@ -5,7 +5,6 @@ from collections import Counter
 from itertools import pairwise
 
 import naive
-
 from numbatok import AddedToken, Tokenizer
 from numbatok.added_tokens import AddedTokens
 from numbatok.patterns.known import GPT2

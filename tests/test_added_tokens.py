@@ -4,17 +4,17 @@ import itertools
 import json
 from collections.abc import Iterator
 
-import naive
 import numpy as np
 import pytest
-import small
-import texts
 import tiktoken
 import tokenizers
-from conftest import TIKTOKEN_PATTERN
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive
+import small
+import texts
+from conftest import TIKTOKEN_PATTERN
 from numbatok import AddedToken, Tokenizer, VocabularyError
 from numbatok.added_tokens import AddedTokens
 from numbatok.kernels import dtypes

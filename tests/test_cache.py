@@ -4,13 +4,13 @@ import random
 
 import numpy as np
 import pytest
+
 import small
 import texts
-from support import address_of, array_of, engine_of, new_scratch
-
 from numbatok import scratch as scratch_module
 from numbatok.kernels import cache, dtypes
 from numbatok.scratch import Scratch
+from support import address_of, array_of, engine_of, new_scratch
 
 TINY = {"NARROW_ENTRIES": 2, "WIDE_ENTRIES": 2}
 #: Sizes of the tables: what they are at first, and the most that they may become.

@@ -4,11 +4,11 @@ import random
 
 import numpy as np
 import pytest
-import small
-import texts
 from hypothesis import given
 from hypothesis import strategies as st
 
+import small
+import texts
 from numbatok import AddedToken, TokenBatch, Tokenizer
 from numbatok.added_tokens import AddedTokens
 from numbatok.patterns.known import GPT2

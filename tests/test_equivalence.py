@@ -4,10 +4,11 @@ import random
 
 import numpy as np
 import pytest
-import small
-import texts
 from hypothesis import given
 from hypothesis import strategies as st
+
+import small
+import texts
 
 SEPARATOR = "<|endoftext|>"
 

@@ -1,7 +1,8 @@
 """``import numbatok`` costs next to nothing: it brings neither NumPy nor Numba, starts no thread, and says nothing."""
 
-import numbatok
 import pytest
+
+import numbatok
 from support import output_of, run_python
 
 

@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-import naive
 import numpy as np
 import pytest
-import small
 
+import naive
+import small
 from numbatok import Tokenizer, VocabularyError, get_encoding
 from numbatok.loading import byte_level, embedded
 from numbatok.vocabulary import MAX_SYMBOLS, Vocabulary

@@ -2,19 +2,19 @@
 
 import random
 
-import naive
 import numpy as np
 import pytest
-import small
 from hypothesis import given
 from hypothesis import strategies as st
-from support import address_of, array_of, engine_of, new_scratch
 
+import naive
+import small
 from numbatok import Tokenizer
 from numbatok.added_tokens import AddedTokens
 from numbatok.kernels import dtypes, merge
 from numbatok.patterns.known import GPT2
 from numbatok.vocabulary import Vocabulary
+from support import address_of, array_of, engine_of, new_scratch
 
 BYTES = [bytes([byte]) for byte in range(256)]
 

@@ -2,8 +2,9 @@
 
 import random
 
-import naive
 import pytest
+
+import naive
 import small
 import texts
 

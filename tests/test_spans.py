@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import address_of, array_of, keep_tail, new_scratch
 
 from numbatok.kernels import dtypes, spans
+from support import address_of, array_of, keep_tail, new_scratch
 
 
 @numba.njit

@@ -4,15 +4,15 @@ import itertools
 import random
 import sys
 
-import naive
 import numpy as np
 import pytest
-import texts
 from hypothesis import given
 from hypothesis import strategies as st
-from support import address_of, engine_of, keep_tail, new_scratch, output_of
 
+import naive
+import texts
 from numbatok.kernels import dtypes, starts
+from support import address_of, engine_of, keep_tail, new_scratch, output_of
 
 BLOCK = 64
 #: A character, or a piece of the rule, of each class and each number of bytes.

@@ -5,12 +5,12 @@ import random
 
 import numpy as np
 import pytest
-import texts
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support import address_of, array_of, new_scratch
 
+import texts
 from numbatok.kernels import dtypes, text
+from support import address_of, array_of, new_scratch
 
 
 def first_invalid(content: bytes) -> int:

@@ -7,16 +7,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import small
-import texts
 from hypothesis import given
 from hypothesis import strategies as st
-from support import engine_of, output_of
 
+import small
+import texts
 from numbatok import AddedToken, TokenBatch, Tokenizer, VocabularyError, get_encoding
 from numbatok.added_tokens import AddedTokens
 from numbatok.patterns.known import GPT2, WALKERS
 from numbatok.vocabulary import Vocabulary
+from support import engine_of, output_of
 
 # --- encoding ---
 

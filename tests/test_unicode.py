@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 import numpy as np
-import probe_unicode
 import pytest
 
+import probe_unicode
 from numbatok.kernels import dtypes
 from numbatok.patterns import known, unicode
 

@@ -18,7 +18,6 @@ key holds the options, and data files carry the digest in their name, so a reade
 """
 
 import functools
-import gc
 import hashlib
 import threading
 import time
@@ -31,6 +30,7 @@ from numba.core import config as _config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from numbatok import notices
+from numbatok.memory import no_collection
 
 config: Any = _config  # its attributes are made from the environment, out of a type checker's sight
 njit: Any = numba.njit  # takes options that its annotations leave out
@@ -130,14 +130,8 @@ class Kernel:
                 "(NUMBA_BOUNDSCHECK=1 checks indices, NUMBA_JIT_COVERAGE=1 measures coverage)"
             )
         started = time.perf_counter()
-        # A compile makes millions of objects that stay: collecting garbage meanwhile takes a seventh of the time.
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
+        with no_collection():  # a seventh of the time otherwise
             dispatcher = self._dispatcher()
-        finally:
-            if collecting:
-                gc.enable()
         notices.log.debug("kernel %s ready in %.2f s", self.name, time.perf_counter() - started)
         return dispatcher
 
