@@ -48,6 +48,7 @@ from numbatok.kernels.intrinsics import (
     call_kernel,
     copy_16_bytes,
     field,
+    load_u64,
     prefetch,
     put,
     set_field,
@@ -89,13 +90,20 @@ def _put_from_arena(output, used, arena, where, count):
 
 
 @helper
-def _is_in_arena(arena, where, text, position, length):
-    """Whether the bytes that an entry keeps at ``arena[where]`` are ``text[position : position + length]``."""
-    for i in range(length):
-        word = at(arena, where + (i >> 2))
-        if np.uint8(word >> np.uint32(8 * (i & 3))) != at(text, position + i):
+def _same_bytes(left, left_at, right, right_at, length):
+    """Whether two runs of ``length >= 8`` bytes are equal: word by word, the last one overlapping."""
+    for i in range(0, length - 8, 8):
+        if load_u64(left, left_at + i) != load_u64(right, right_at + i):
             return False
-    return True
+    return load_u64(left, left_at + length - 8) == load_u64(right, right_at + length - 8)
+
+
+@helper
+def _copy_bytes(target, target_at, source, source_at, length):
+    """Copy ``length >= 8`` bytes, word by word, the last one overlapping."""
+    for i in range(0, length - 8, 8):
+        store_u64(target, target_at + i, load_u64(source, source_at + i))
+    store_u64(target, target_at + length - 8, load_u64(source, source_at + length - 8))
 
 
 @helper
@@ -129,11 +137,8 @@ def learn(view, work, low, high, place, text, position, length):
         address = field(work, WORK_PIECE)
     elif cached:
         source = array_at(text, position + length, np.uint8)
-        for word in range(words):
-            packed = np.uint32(0)
-            for i in range(4 * word, min(4 * word + 4, length)):
-                packed |= np.uint32(at(source, position + i)) << np.uint32(8 * (i & 3))
-            put(arena, arena_used + word, packed)
+        bytes_ = array_at(field(work, WORK_ARENA), 4 * len(arena), np.uint8)
+        _copy_bytes(bytes_, 4 * arena_used, source, position, length)
         address = field(work, WORK_ARENA) + 4 * arena_used
     count = call_kernel(field(view, VIEW_MERGER), (view, work, address, length))
     if count < 0:
@@ -220,7 +225,8 @@ def look_further(view, work, text, position, size, number, used):
                 where = np.int64(ids & _LOW_HALF)
                 count = np.int64(ids >> _HALF & _ARENA_COUNT)
                 if high >= LONG_KEY:
-                    same = _is_in_arena(arena, where, array_at(text, position + size, np.uint8), position, size)
+                    bytes_ = array_at(field(work, WORK_ARENA), 4 * len(arena), np.uint8)
+                    same = _same_bytes(bytes_, 4 * where, array_at(text, position + size, np.uint8), position, size)
                     where += (size + 3) >> 2
                 if same:
                     _put_from_arena(output, used, arena, where, count)
