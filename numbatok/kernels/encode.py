@@ -187,7 +187,7 @@ def _encode_document(view, work, text, length, position, used, total):
             if count == 0:
                 reach *= 4
                 continue
-        # Ids are stored by threes, and counted after: hence the slack.
+        # Ids are stored several at once, and counted after: hence the slack.
         if used + (end - base) + OUTPUT_SLACK > len(output):
             set_field(work, WORK_NEEDED, used + (end - base) + OUTPUT_SLACK)
             return np.int64(NEED_OUTPUT), base, used, total
