@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.added_tokens import AddedTokens
-from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
+from numbatok.errors import DisallowedToken, UnknownId
 from numbatok.kernels import build, cache, decode, dtypes, encode, merge, spans, starts, text
 from numbatok.kernels.jit import kernels
 from numbatok.memory import address_of
@@ -152,9 +152,7 @@ class Engine:
         self._view[dtypes.VIEW_TOKEN_FILTER_SHIFT] = 65 - (64 * len(token_filter)).bit_length()
         self._view[dtypes.VIEW_WHOLE_LIMIT] = int(lengths.max()) if vocabulary.whole_first else 0
         view = address_of(self._view)
-        twice = build.index_tokens(view)
-        if twice >= 0:
-            raise VocabularyError(f"token {vocabulary.tokens[twice]!r} is in the vocabulary twice")
+        build.index_tokens(view)
         if vocabulary.merges is None:
             capacity = max(len(vocabulary.data) - count, 1)
             rows = np.empty((capacity, 3), np.uint32)
@@ -207,10 +205,8 @@ class Engine:
         for place in range(dtypes.MANY_LEADS - 1):
             self._view[dtypes.VIEW_ADDED_LEAD + place] = leads[min(place, len(leads) - 1)] if leads else 0
 
-    def actions(self, policy: tuple[frozenset[str], frozenset[str]] | None) -> npt.NDArray[np.uint8]:
-        """What to do at each added token under an (allowed, refused) policy; ``None`` allows all."""
-        if policy is None:
-            return self.everything_allowed
+    def actions(self, policy: tuple[frozenset[str], frozenset[str]]) -> npt.NDArray[np.uint8]:
+        """What to do at each added token where the (allowed, refused) special tokens are these."""
         found = self._actions.get(policy)
         if found is None:
             allowed, refused = policy

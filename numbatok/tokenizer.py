@@ -1,6 +1,5 @@
 """The tokenizer: checks what it is given, and calls the kernels."""
 
-import threading
 from collections.abc import Iterable
 from itertools import pairwise
 from os import PathLike
@@ -13,6 +12,7 @@ from numbatok.added_tokens import AddedToken, AddedTokens, AllowedSpecial
 from numbatok.batch import TokenBatch
 from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
 from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
+from numbatok.locks import building
 from numbatok.memory import no_collection
 from numbatok.patterns.known import WALKERS
 from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte, check_errors
@@ -43,7 +43,6 @@ class Tokenizer:
         self._pattern = pattern
         self._name = name
         self._engine: Engine | None = None
-        self._lock = threading.Lock()
 
     # --- loading and identity ---
 
@@ -284,7 +283,7 @@ class Tokenizer:
 
     def _start(self) -> "Engine":
         """The compiled side, built by the first caller while others wait."""
-        with self._lock:
+        with building:
             if self._engine is None:
                 with no_collection():
                     from numbatok.engine import Engine

@@ -37,6 +37,7 @@ def run_python(
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), *arguments],
         env=variables,
+        cwd=TESTS,  # not the checkout, whose numbatok would come before all others
         capture_output=True,
         text=True,
         encoding="utf-8",

@@ -19,7 +19,6 @@ key holds the options, and data files carry the digest in their name, so a reade
 
 import functools
 import hashlib
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +29,7 @@ from numba.core import config as _config
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 from numbatok import notices
+from numbatok.locks import building, taken_by_fork
 from numbatok.memory import no_collection
 
 config: Any = _config  # its attributes are made from the environment, out of a type checker's sight
@@ -37,6 +37,8 @@ njit: Any = numba.njit  # takes options that its annotations leave out
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
 _PACKAGE = Path(__file__).resolve().parent.parent
+
+taken_by_fork.append(numba.core.compiler_lock.global_compiler_lock)
 
 #: Every kernel made by :func:`kernel`, by name: what ``numbatok warmup`` walks and what the tests inspect.
 kernels: dict[str, "Kernel"] = {}
@@ -100,14 +102,13 @@ class Kernel:
         self.signature = signature
         self._function = function
         self._options = {**_OPTIONS, "nogil": not holding_gil}
-        self._lock = threading.Lock()
         self._compiled: Any = None
         kernels[self.name] = self
 
     def compiled(self) -> Any:
         """The compiled function, callable from Python and from other kernels; the first call takes seconds."""
         if self._compiled is None:
-            with self._lock:
+            with building:
                 if self._compiled is None:
                     self._compiled = self._compile()
         return self._compiled

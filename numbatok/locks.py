@@ -1,0 +1,38 @@
+"""The lock around what is built once a process, and what a fork does about it.
+
+A thread may be forked away while another builds a tokenizer's tables or compiles: the child would inherit locks that
+nobody in it will ever release. So a fork waits until nothing is being built, for seconds at most.
+"""
+
+import os
+import threading
+from typing import Protocol
+
+
+class _Lock(Protocol):
+    def acquire(self) -> object: ...
+    def release(self) -> object: ...
+
+
+#: Held while an engine is built and while a kernel is compiled or loaded; one thread may take it again.
+building = threading.RLock()
+
+#: Locks that a fork takes, in the order in which building takes them.
+taken_by_fork: list[_Lock] = [building]
+
+_held: list[_Lock] = []
+
+
+def _before_fork() -> None:
+    for lock in tuple(taken_by_fork):
+        lock.acquire()
+        _held.append(lock)
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
