@@ -4,6 +4,9 @@ A thread may be forked away while another builds a tokenizer's tables or compile
 nobody in it will ever release. So a fork waits until nothing is being built, for seconds at most.
 """
 
+# Imported first, so that its fork hook is registered before ours: the last one registered goes first before a fork. A
+# thread that compiles takes logging's lock too; were that held by the thread that forks, both would wait for ever.
+import logging  # noqa: F401
 import os
 import threading
 from typing import Protocol

@@ -113,7 +113,7 @@ class Kernel:
                     self._compiled = self._compile()
         return self._compiled
 
-    @functools.cached_property
+    @property
     def address(self) -> int:
         """Where the native code is, for :func:`intrinsics.call_kernel`; valid for the life of the process."""
         (result,) = self.compiled().overloads.values()
