@@ -21,6 +21,12 @@ def gpt2():
     return numbatok.get_encoding("gpt2")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _kernels_are_compiled():
+    """No process that a test starts has to compile, and so none says that it does."""
+    assert cli.main(["warmup"]) == 0
+
+
 @pytest.fixture(autouse=True)
 def _quiet_again(monkeypatch):
     monkeypatch.setattr(notices, "speak_to_terminal", False)  # main sets it; set back after each test

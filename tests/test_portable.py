@@ -18,6 +18,7 @@ LEFT_OUT = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "setting", [{"NUMBA_CPU_NAME": "generic"}, {"NUMBA_BOUNDSCHECK": "1"}], ids=["generic processor", "bounds checked"]
 )

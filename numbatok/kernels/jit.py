@@ -79,7 +79,13 @@ class _PackageCache(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
-            super().save_overload(sig, data)
+            try:
+                super().save_overload(sig, data)
+            except OSError:
+                raise
+            except Exception:  # the index that it would add to is damaged: begin a new one
+                self.flush()
+                super().save_overload(sig, data)
         except OSError as error:
             notices.cache_not_writable(str(error))
 
