@@ -249,7 +249,7 @@ def _show(args: argparse.Namespace) -> int:
 def _warmup(args: argparse.Namespace) -> int:
     notices.expect_compiling()
     if _watched():
-        _say("compiling all kernels, about ten seconds unless they are compiled already")
+        _say("compiling all kernels, ten to twenty seconds unless they are compiled already")
     started = time.perf_counter()
     from numbatok import engine
     from numbatok.kernels.jit import kernels

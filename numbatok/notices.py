@@ -43,7 +43,7 @@ def compiling() -> None:
     _say_once(
         "compiling",
         logging.INFO,
-        "compiling kernels for this machine, about ten seconds, once (numbatok warmup does it ahead)",
+        "compiling kernels for this machine, ten to twenty seconds, once (numbatok warmup does it ahead)",
     )
 
 

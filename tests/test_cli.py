@@ -57,6 +57,7 @@ def process(argv, environment=None, **options):
     """Run a command that finds this numbatok, and return what became of it."""
     package = str(Path(numbatok.__file__).parent.parent)
     options.setdefault("stdout", subprocess.PIPE)
+    options.setdefault("cwd", Path(__file__).parent)  # not the checkout, whose numbatok would come before all others
     return subprocess.run(
         argv,
         check=False,

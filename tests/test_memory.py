@@ -89,11 +89,12 @@ def test_a_buffer_is_read_in_place(small_ranks) -> None:
         content = (text * 100_000).encode()
         small_ranks.encode(content)
         tracemalloc.start()
-        small_ranks.encode(content)
+        ids = small_ranks.encode(content)
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         first_output = 4 * (len(content) // 2 + 20_000)
-        assert peak < first_output + len(content) // 2
+        # NumPy from 2.5 on, when it gives the room that is not used back, counts what is left as new.
+        assert peak < first_output + ids.nbytes + len(content) // 5
 
 
 def test_temporary_buffers_of_a_long_pretoken_are_dropped(small_ranks) -> None:
