@@ -13,6 +13,7 @@ import pytest
 import numbatok
 from numbatok import cli, notices
 
+TESTS = Path(__file__).parent  # where processes start: in the checkout its numbatok would come before all others
 TEXT = "Hello world<|endoftext|>\nnaïve tokenizers 日本\n"
 
 
@@ -57,7 +58,7 @@ def process(argv, environment=None, **options):
     """Run a command that finds this numbatok, and return what became of it."""
     package = str(Path(numbatok.__file__).parent.parent)
     options.setdefault("stdout", subprocess.PIPE)
-    options.setdefault("cwd", Path(__file__).parent)  # not the checkout, whose numbatok would come before all others
+    options.setdefault("cwd", TESTS)
     return subprocess.run(
         argv,
         check=False,
@@ -456,6 +457,7 @@ def at_terminal(arguments, environment=None):
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
+        cwd=TESTS,
         env={
             **inherited,
             "TERM": "xterm-256color",
