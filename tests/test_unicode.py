@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import probe_unicode
-from numbatok.kernels import dtypes
+from numbatok.kernels import dtypes, starts
 from numbatok.patterns import known, unicode
 
 REFERENCES = [probe_unicode.matched_by_tiktoken, probe_unicode.matched_by_tokenizers]
@@ -57,3 +57,11 @@ def test_class_table_of_the_walker() -> None:
     assert (table[unicode.CODE_POINTS :] == dtypes.OTHER).all()
     with pytest.raises(KeyError):
         known.character_classes("walk_nowhere")
+
+
+def test_letter_leads() -> None:
+    """Every character whose UTF-8 begins with one of the walker's letter leads is a letter, as its blocks assume."""
+    letters = unicode.in_categories("L")
+    for lead in starts.LETTER_LEADS:
+        first, count = ((lead & 0x1F) << 6, 1 << 6) if lead < 0xE0 else ((lead & 0x0F) << 12, 1 << 12)
+        assert letters[first : first + count].all(), hex(lead)

@@ -38,7 +38,6 @@ from numbatok.kernels.jit import helper, kernel
 
 _BYTE = np.uint64(0xFF)
 _EIGHT = np.uint64(8)
-_HALF = np.uint64(32)
 _WORD = np.uint64(64)
 
 #: Byte j of ``_OCTETS[o]`` is the position of the j-th set bit of the octet o.
