@@ -21,11 +21,22 @@ class AddedToken:
 
     ``special`` ones (``<|endoftext|>``) steer a model: ``allowed_special`` and ``disallowed_special`` decide whether
     a text may hold them, and decoding can leave them out. The others always count.
+
+    Attributes
+    ----------
+    lstrip, rstrip : whether the token takes the white space before, or after, it along
+    single_word : whether it counts only where no word character (``\\w``) stands beside it
+    normalized : whether it is looked for in the normalized text, by its own normalized content, after those that are
+        looked for in the text as it is
     """
 
     content: str
     id: int
     special: bool = True
+    lstrip: bool = False
+    rstrip: bool = False
+    single_word: bool = False
+    normalized: bool = False
 
 
 class AddedTokens(Sequence[AddedToken]):

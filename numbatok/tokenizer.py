@@ -1,6 +1,7 @@
 """The tokenizer: checks what it is given, and calls the kernels."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
@@ -8,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.added_tokens import AddedToken, AddedTokens, AllowedSpecial
+from numbatok.added_tokens import AddedToken, AllowedSpecial
 from numbatok.batch import TokenBatch
 from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
 from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
 from numbatok.locks import building
 from numbatok.memory import no_collection
-from numbatok.patterns.known import WALKERS
+from numbatok.parts import Parts
+from numbatok.patterns.known import WALKERS, canonical
 from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte, check_errors
-from numbatok.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from numbatok.engine import Engine
@@ -35,13 +36,12 @@ class Tokenizer:
     without the GIL. Equality, hash, pickles and copies go by content; caches are left behind.
     """
 
-    def __init__(self, vocabulary: Vocabulary, added_tokens: AddedTokens, pattern: str, name: str = "") -> None:
-        if pattern not in WALKERS:
-            raise VocabularyError(f"the split pattern {pattern!r} is not supported")
-        self._vocabulary = vocabulary
-        self._added = added_tokens
-        self._pattern = pattern
-        self._name = name
+    def __init__(self, parts: Parts) -> None:
+        if parts.rule not in WALKERS:
+            raise VocabularyError(f"the split rule {parts.rule!r} is not supported")
+        self._parts = parts
+        self._vocabulary = parts.vocabulary
+        self._added = parts.added_tokens
         self._engine: Engine | None = None
 
     # --- loading and identity ---
@@ -66,14 +66,15 @@ class Tokenizer:
     @property
     def name(self) -> str:
         """What the tokenizer was loaded as: an encoding's name, a file's path, or nothing."""
-        return self._name
+        return self._parts.name
 
     def __repr__(self) -> str:
-        name = f"{self._name!r}, " if self._name else ""
+        name = f"{self.name!r}, " if self.name else ""
         return f"<numbatok.Tokenizer {name}{self.vocab_size} tokens, {len(self.special_tokens)} special>"
 
-    def _content(self) -> tuple[Vocabulary, AddedTokens, str]:
-        return self._vocabulary, self._added, WALKERS[self._pattern]
+    def _content(self) -> Parts:
+        """The parts, with the split rule in the spelling that stands for all that cut alike."""
+        return replace(self._parts, rule=canonical(self._parts.rule))
 
     def __eq__(self, other: object) -> bool:
         return self._content() == other._content() if isinstance(other, Tokenizer) else NotImplemented
@@ -81,8 +82,8 @@ class Tokenizer:
     def __hash__(self) -> int:
         return hash(self._content())
 
-    def __reduce__(self) -> tuple[type["Tokenizer"], tuple[Vocabulary, AddedTokens, str, str]]:
-        return Tokenizer, (self._vocabulary, self._added, self._pattern, self._name)
+    def __reduce__(self) -> tuple[type["Tokenizer"], tuple[Parts]]:
+        return Tokenizer, (self._parts,)
 
     # --- vocabulary ---
 
@@ -288,7 +289,7 @@ class Tokenizer:
                 with no_collection():
                     from numbatok.engine import Engine
 
-                    self._engine = Engine(self._vocabulary, self._added, WALKERS[self._pattern])
+                    self._engine = Engine(self._vocabulary, self._added, WALKERS[self._parts.rule])
             return self._engine
 
     def _actions(

@@ -7,9 +7,11 @@ from itertools import pairwise
 import naive
 from numbatok import AddedToken, Tokenizer
 from numbatok.added_tokens import AddedTokens
-from numbatok.patterns.known import GPT2
+from numbatok.parts import Parts
+from numbatok.patterns.rules import GPT2, Split
 from numbatok.vocabulary import Vocabulary
 
+RULE = (Split(GPT2),)
 TEXT = """\
 The quick brown fox jumps over the lazy dog; the dog doesn't care, and they'll both sleep. We've seen it before.
 There is there, here is where: then those others thought that this thing, these things, were the other theory.
@@ -110,7 +112,7 @@ def tokenizer_json(**changes: object) -> dict:
 def by_ranks(*added: AddedToken) -> Tokenizer:
     """A new tokenizer of the trained tokens in tiktoken's way, with these added tokens or ``<|endoftext|>``."""
     tokens = AddedTokens(added or [AddedToken(content, id) for content, id in ADDED.items()])
-    return Tokenizer(Vocabulary.from_ranks(TOKENS), tokens, GPT2)
+    return Tokenizer(Parts(Vocabulary.from_ranks(TOKENS), tokens, RULE))
 
 
 def by_merges() -> Tokenizer:

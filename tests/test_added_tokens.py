@@ -18,6 +18,7 @@ from conftest import TIKTOKEN_PATTERN
 from numbatok import AddedToken, Tokenizer, VocabularyError
 from numbatok.added_tokens import AddedTokens
 from numbatok.kernels import dtypes
+from numbatok.parts import Parts
 
 FIRST = len(small.TOKENS)
 #: Sets of added tokens, by what is hard about them.
@@ -149,7 +150,7 @@ def test_a_token_ends_the_text_before_it() -> None:
 
 def test_no_added_tokens_at_all() -> None:
     """Text is text."""
-    tokenizer = Tokenizer(small.by_ranks()._vocabulary, AddedTokens([]), small.GPT2)
+    tokenizer = Tokenizer(Parts(small.by_ranks()._vocabulary, AddedTokens([]), small.RULE))
     assert tokenizer.encode("<|endoftext|> x").tolist() == naive.Tokenizer.from_ranks(small.TOKENS).encode(
         "<|endoftext|> x"
     )

@@ -93,11 +93,11 @@ def test_ids_too_large_for_an_entry() -> None:
     """Ids from 2^28 on do not fit beside a key; they come back whole from the arena."""
     from numbatok import Tokenizer
     from numbatok.added_tokens import AddedTokens
-    from numbatok.patterns.known import GPT2
+    from numbatok.parts import Parts
     from numbatok.vocabulary import Vocabulary
 
     spread = [id * 5_000_000 for id in range(len(small.TOKENS))]
-    tokenizer = Tokenizer(Vocabulary.from_ranks(small.TOKENS, spread), AddedTokens([]), GPT2)
+    tokenizer = Tokenizer(Parts(Vocabulary.from_ranks(small.TOKENS, spread), AddedTokens([]), small.RULE))
     assert spread[-1] > 1 << 28
     text = mixed_text(11)
     expected = [spread[id] for id in small.naive_by_ranks().encode(text)]

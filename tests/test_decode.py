@@ -11,7 +11,7 @@ import small
 import texts
 from numbatok import AddedToken, TokenBatch, Tokenizer
 from numbatok.added_tokens import AddedTokens
-from numbatok.patterns.known import GPT2
+from numbatok.parts import Parts
 from numbatok.vocabulary import Vocabulary
 
 END = small.ADDED[small.END]
@@ -163,7 +163,7 @@ def test_ids_far_apart() -> None:
     """Ids up to 2^32 - 1 need no table of that size, and those between are none."""
     ids = [id * 6_000_000 for id in range(len(small.TOKENS))]
     added = AddedTokens([AddedToken("<s>", (1 << 32) - 1), AddedToken("<o>", 1, special=False)])
-    tokenizer = Tokenizer(Vocabulary.from_ranks(small.TOKENS, ids), added, GPT2)
+    tokenizer = Tokenizer(Parts(Vocabulary.from_ranks(small.TOKENS, ids), added, small.RULE))
     assert ids[-1] < (1 << 32) - 1
     chosen = [ids[70], (1 << 32) - 1, ids[-1], 1, ids[0]]
     content = [small.TOKENS[70], b"<s>", small.TOKENS[-1], b"<o>", small.TOKENS[0]]
@@ -177,7 +177,9 @@ def test_ids_far_apart() -> None:
 def test_an_added_token_in_the_place_of_an_ordinary_one() -> None:
     """One with the id and the bytes of a token is that token, and can be special."""
     the = small.ID_OF[b" the"]
-    tokenizer = Tokenizer(Vocabulary.from_ranks(small.TOKENS), AddedTokens([AddedToken(" the", the)]), GPT2)
+    tokenizer = Tokenizer(
+        Parts(Vocabulary.from_ranks(small.TOKENS), AddedTokens([AddedToken(" the", the)]), small.RULE)
+    )
     assert tokenizer.decode([the]) == " the"
     assert tokenizer.decode([the], skip_special_tokens=True) == ""
     assert tokenizer.vocab_size == len(small.TOKENS)

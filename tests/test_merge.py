@@ -12,7 +12,7 @@ import small
 from numbatok import Tokenizer
 from numbatok.added_tokens import AddedTokens
 from numbatok.kernels import dtypes, merge
-from numbatok.patterns.known import GPT2
+from numbatok.parts import Parts
 from numbatok.vocabulary import Vocabulary
 from support import address_of, array_of, engine_of, new_scratch
 
@@ -60,7 +60,7 @@ def vocabularies(draw: st.DrawFn) -> tuple[Tokenizer, naive.Tokenizer]:
 
 
 def _tokenizer(vocabulary: Vocabulary) -> Tokenizer:
-    return Tokenizer(vocabulary, AddedTokens([]), GPT2)
+    return Tokenizer(Parts(vocabulary, AddedTokens([]), small.RULE))
 
 
 def merged(oracle: naive.Tokenizer, pretoken: bytes) -> list[int]:

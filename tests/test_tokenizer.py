@@ -14,7 +14,9 @@ import small
 import texts
 from numbatok import AddedToken, TokenBatch, Tokenizer, VocabularyError, get_encoding
 from numbatok.added_tokens import AddedTokens
-from numbatok.patterns.known import GPT2, WALKERS
+from numbatok.parts import Parts
+from numbatok.patterns.known import WALKERS
+from numbatok.patterns.rules import Split
 from numbatok.vocabulary import Vocabulary
 from support import engine_of, output_of
 
@@ -220,8 +222,10 @@ def test_equality_by_content(small_ranks, small_merges) -> None:
         small_merges,
         small.by_ranks(AddedToken("<a>", len(small.TOKENS))),
         small.by_ranks(AddedToken(small.END, len(small.TOKENS), special=False)),
-        Tokenizer(Vocabulary.from_ranks(small.TOKENS[:-1]), small_ranks._added, GPT2),
-        Tokenizer(Vocabulary.from_ranks(small.TOKENS, range(1, len(small.TOKENS) + 1)), AddedTokens([]), GPT2),
+        Tokenizer(Parts(Vocabulary.from_ranks(small.TOKENS[:-1]), small_ranks._added, small.RULE)),
+        Tokenizer(
+            Parts(Vocabulary.from_ranks(small.TOKENS, range(1, len(small.TOKENS) + 1)), AddedTokens([]), small.RULE)
+        ),
     ]
     for other in others:
         assert other != small_ranks
@@ -230,8 +234,8 @@ def test_equality_by_content(small_ranks, small_merges) -> None:
 
 def test_spellings_of_one_rule_are_equal(small_ranks) -> None:
     """Tokenizers whose patterns split alike, whatever they were loaded as."""
-    for pattern in WALKERS:
-        other = Tokenizer(small_ranks._vocabulary, small_ranks._added, pattern, "another name")
+    for rule in WALKERS:
+        other = Tokenizer(Parts(small_ranks._vocabulary, small_ranks._added, rule, name="another name"))
         assert other == small_ranks
         assert hash(other) == hash(small_ranks)
 
@@ -245,8 +249,8 @@ def test_gpt2_from_both_sources(gpt2, gpt2_json: str) -> None:
 
 def test_unknown_patterns_are_refused(small_ranks) -> None:
     """Named in the error."""
-    with pytest.raises(VocabularyError, match=r"the split pattern '\\\\w\+' is not supported"):
-        Tokenizer(small_ranks._vocabulary, small_ranks._added, r"\w+")
+    with pytest.raises(VocabularyError, match=r"the split rule .*'\\\\w\+'.* is not supported"):
+        Tokenizer(Parts(small_ranks._vocabulary, small_ranks._added, (Split(r"\w+"),)))
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
@@ -293,7 +297,7 @@ def test_hash_is_the_same_in_another_process() -> None:
     """
     expected = small.by_ranks().encode("x y").tolist()
     # Without the tables the pickle would not fit a command line: this vocabulary's does.
-    tokenizer = Tokenizer(Vocabulary.from_ranks(small.TOKENS), small.by_ranks()._added, GPT2)
+    tokenizer = Tokenizer(Parts(Vocabulary.from_ranks(small.TOKENS), small.by_ranks()._added, small.RULE))
     assert output_of(code, pickle.dumps(tokenizer).hex()).strip() == f"True True {expected}"
 
 

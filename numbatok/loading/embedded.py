@@ -20,7 +20,8 @@ import numpy as np
 
 from numbatok.added_tokens import AddedToken, AddedTokens
 from numbatok.errors import VocabularyError
-from numbatok.patterns.known import GPT2
+from numbatok.parts import Parts
+from numbatok.patterns.rules import GPT2, Split
 from numbatok.tokenizer import Tokenizer
 from numbatok.vocabulary import Vocabulary
 
@@ -120,7 +121,7 @@ def get_encoding(name: str) -> Tokenizer:
         raise ValueError(f"unknown encoding {name!r}; embedded are {', '.join(sorted(ENCODINGS))}")
     tokens, ranks = load_ranks(encoding.ranks)
     added = AddedTokens(AddedToken(content, number) for content, number in encoding.special_tokens.items())
-    return Tokenizer(Vocabulary.from_ranks(tokens, ranks), added, encoding.pattern, name)
+    return Tokenizer(Parts(Vocabulary.from_ranks(tokens, ranks), added, (Split(encoding.pattern),), name=name))
 
 
 def main() -> None:

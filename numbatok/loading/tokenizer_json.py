@@ -7,7 +7,8 @@ from typing import Any
 from numbatok.added_tokens import AddedToken, AddedTokens
 from numbatok.errors import VocabularyError
 from numbatok.loading import byte_level
-from numbatok.patterns.known import GPT2
+from numbatok.parts import Parts
+from numbatok.patterns.rules import GPT2, Split
 from numbatok.tokenizer import Tokenizer
 from numbatok.vocabulary import Vocabulary
 
@@ -63,7 +64,8 @@ def _build(settings: dict[str, Any], name: str) -> Tokenizer:
         if settings.get(key) is not None:
             _check_type(settings[key], key)
     vocabulary = _vocabulary(settings["model"])
-    return Tokenizer(vocabulary, _added_tokens(settings.get("added_tokens") or [], vocabulary), GPT2, name)
+    added_tokens = _added_tokens(settings.get("added_tokens") or [], vocabulary)
+    return Tokenizer(Parts(vocabulary, added_tokens, (Split(GPT2),), name=name))
 
 
 def _brief(value: object) -> str:

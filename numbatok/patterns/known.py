@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.patterns import unicode
-
-GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+from numbatok.patterns.rules import GPT2, Split, SplitRule
 
 #: Patterns that split as GPT2 does: tiktoken's possessive spelling, and the one of GPT-2's first release.
 _GPT2_SPELLINGS = (
@@ -20,8 +19,14 @@ _GPT2_SPELLINGS = (
     r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
 )
 
-#: Name of the walker's kernel for each known pattern.
-WALKERS = dict.fromkeys(_GPT2_SPELLINGS, "walk_r50k")
+#: Name of the walker's kernel for each known rule.
+WALKERS: dict[SplitRule, str] = {(Split(pattern),): "walk_r50k" for pattern in _GPT2_SPELLINGS}
+
+
+def canonical(rule: SplitRule) -> SplitRule:
+    """The first spelling of a known rule, which stands for all that cut alike; another rule as it is."""
+    walker = WALKERS.get(rule)
+    return rule if walker is None else next(known for known, name in WALKERS.items() if name == walker)
 
 
 @functools.cache

@@ -1,0 +1,36 @@
+"""What a tokenizer is made of: loaders make these parts, :class:`numbatok.Tokenizer` runs them."""
+
+from dataclasses import dataclass, field
+
+from numbatok.added_tokens import AddedTokens
+from numbatok.normalizers import Normalizer
+from numbatok.patterns.rules import SplitRule
+from numbatok.templates import PLAIN, Template
+from numbatok.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of a tokenizer, in the order in which a text meets them, all immutable.
+
+    Attributes
+    ----------
+    added_tokens : found first: those with ``normalized=False`` in the raw text, the others after normalizing
+    normalizer : changes the text between raw added tokens; None changes nothing
+    prefix_space : whether U+0020 is put before each text between added tokens that does not begin with it
+    rule : cuts what is left into pretokens
+    vocabulary : merges a pretoken into tokens
+    template : the special tokens around a text, and those of a pair
+    name : what the tokenizer was loaded as, not part of its content
+    settings : the JSON of the file's sections that :meth:`Tokenizer.save` writes back as they came (normalizer,
+        pre_tokenizer, post_processor, decoder), or None where they are made from the parts; not part of its content
+    """
+
+    vocabulary: Vocabulary
+    added_tokens: AddedTokens
+    rule: SplitRule
+    normalizer: Normalizer | None = None
+    prefix_space: bool = False
+    template: Template = PLAIN
+    name: str = field(default="", compare=False)
+    settings: str | None = field(default=None, compare=False)

@@ -1,0 +1,33 @@
+r"""Split rules: which regular expressions cut a text into pretokens, and what becomes of their matches.
+
+A rule is a sequence of steps. The first step cuts the text between two added tokens, each further one cuts every piece
+that the step before left, as if it were a text of its own.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Behavior = Literal["isolated", "removed", "merged_with_previous", "merged_with_next", "contiguous"]
+
+GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+
+
+@dataclass(frozen=True)
+class Split:
+    """One step: the matches of a pattern, found from left to right, and the gaps between them.
+
+    Attributes
+    ----------
+    pattern : regular expression, leftmost-first, over the frozen classes of :mod:`numbatok.patterns.unicode`
+    behavior : what is done with a match, as ``tokenizers`` names it. On ``a--b-`` with the pattern ``-``: *isolated*
+        ``a - - b -``; *removed* ``a b``; *merged_with_previous* ``a- - b-``; *merged_with_next* ``a - -b -``;
+        *contiguous* ``a -- b -``
+    invert : whether matches and gaps change places
+    """
+
+    pattern: str
+    behavior: Behavior = "isolated"
+    invert: bool = False
+
+
+SplitRule = tuple[Split, ...]
