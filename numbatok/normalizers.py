@@ -9,3 +9,7 @@ class Normalizer(ABC):
     @abstractmethod
     def normalize(self, text: str) -> str:
         """The text after the change."""
+
+    @abstractmethod
+    def leaves(self, text: str) -> bool:
+        """Whether the text is surely as it would be after the change; a cheap test, which may say no in doubt."""

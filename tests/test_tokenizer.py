@@ -166,7 +166,7 @@ def test_special_tokens_around_a_text(small_ranks) -> None:
 def test_options_are_keyword_only(small_ranks) -> None:
     """So that they can be added to."""
     with pytest.raises(TypeError, match="positional"):
-        small_ranks.encode("x", True)
+        small_ranks.encode("x", "y", True)
     with pytest.raises(TypeError, match="positional"):
         small_ranks.decode([1], "strict")
 
