@@ -5,7 +5,9 @@ Importing this module imports Numba; :class:`numbatok.Tokenizer` does so when it
 
 import ctypes
 import functools
+import math
 import os
+import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -17,9 +19,11 @@ from numbatok.added_tokens import AddedTokens, Trie
 from numbatok.documents import Documents, Frame, Places, Rows, arrange, arrange_rows, frame_of, offsets_of, segments
 from numbatok.errors import DisallowedToken, UnknownId
 from numbatok.kernels import added as added_kernels
-from numbatok.kernels import build, cache, decode, dtypes, encode, merge, spans, starts, text
+from numbatok.kernels import build, cache, decode, dtypes, encode, merge, normal, spans, starts, text
 from numbatok.kernels.jit import kernels
+from numbatok.loading import byte_level
 from numbatok.memory import address_of
+from numbatok.normalizers import restless
 from numbatok.parts import Parts
 from numbatok.patterns import unicode
 from numbatok.patterns.known import WALKERS, character_classes
@@ -35,7 +39,7 @@ _TEXT = 8 * dtypes.WORK_TEXT
 _LENGTH = _TEXT + 8 * dtypes.LIST
 
 # The kernels of a call, by what the tokenizer does; `numbatok warmup` compiles them all.
-MODULES = (added_kernels, build, cache, decode, encode, merge, spans, starts, text)
+MODULES = (added_kernels, build, cache, decode, encode, merge, normal, spans, starts, text)
 
 MOST_ID_TABLE = 1 << 24  # ids below this, or four times the tokens, are decoded through a table by id
 
@@ -148,6 +152,7 @@ class Engine:
         self._arrays: list[npt.NDArray[np.generic]] = []
         self._view = np.zeros(dtypes.VIEW_FIELDS, np.int64)
         self._fill_vocabulary()
+        self._fill_options()
         self._fill_added()
         self._set_table(dtypes.VIEW_CLASSES, character_classes(walker))
         self._view[dtypes.VIEW_WALKER] = kernels[walker].address
@@ -155,10 +160,18 @@ class Engine:
         self._view[dtypes.VIEW_LOOKER] = cache.look_up.address
         self._view[dtypes.VIEW_FURTHER] = cache.look_further.address
         self._view[dtypes.VIEW_FINDER] = added_kernels.next_added_token.address
-        self._view[dtypes.VIEW_MERGER] = merge.merge_pretoken.address
+        self._view[dtypes.VIEW_MERGER] = (
+            merge.merge_pretoken if vocabulary.is_plain else merge.merge_pretoken_by_options
+        ).address
         self.everything_allowed = np.full(max(len(added), 1), dtypes.ADDED_AS_TOKEN, np.uint8)
         self._actions: dict[tuple[frozenset[str], frozenset[str]], npt.NDArray[np.uint8]] = {}
         self.decoder = Decoder(vocabulary, added)
+        self._restless = None if parts.prefix_space or parts.normalizer is None else restless(parts.normalizer)
+        if self._restless is not None:
+            ascii_changes = self._restless[:128].any()
+            self._view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT if ascii_changes else dtypes.ANY_NON_ASCII
+        elif parts.prefix_space or parts.normalizer is not None:
+            self._view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT
         self._frames = {
             (pair, special): frame_of(parts.template.pair if pair else parts.template.single, special)
             for pair in (False, True)
@@ -166,6 +179,7 @@ class Engine:
         }
         self._around = {special: self._frames[False, special].around() for special in (False, True)}
         self._last_transcoded = (0, 0, 0)
+        self._seeds = random.Random()
         self._idle: list[Scratch] = []
         self._most_idle = 2 * (os.cpu_count() or 1)
         self._view[dtypes.VIEW_ENCODER] = encode.encode_documents.address
@@ -230,6 +244,51 @@ class Engine:
         self._view[dtypes.VIEW_PAIR_SHIFT] = 65 - len(pairs).bit_length()
         self._view[dtypes.VIEW_PAIR_FILTER_SHIFT] = 65 - filter_bits.bit_length()
 
+    def _fill_options(self) -> None:
+        """What a vocabulary's options change, besides the choice of the merger."""
+        vocabulary, view = self._vocabulary, self._view
+        options, tokens, spell = vocabulary.options, vocabulary.symbol_of, byte_level.spell
+        dropout = math.ceil(float(np.float32(options.dropout)) * (1 << 24))
+        view[dtypes.VIEW_DROPOUT] = dropout
+        view[dtypes.VIEW_LONGEST_CACHED] = 0 if dropout else dtypes.LONGEST_CACHED
+        view[dtypes.VIEW_IDS_PER_BYTE] = 1
+        if vocabulary.is_plain:
+            return
+        if dropout:
+            view[dtypes.VIEW_WHOLE_LIMIT] = 0
+        # A merge that makes its own left part can leave an entry of the heap that looks fresh but is not, and which
+        # the reference follows: the scan knows no such thing.
+        as_by_scan = vocabulary.merges is None or not np.any(vocabulary.merges[:, 2] == vocabulary.merges[:, 0])
+        view[dtypes.VIEW_SCAN_LIMIT] = dtypes.SHORT_MERGE if as_by_scan and not dropout else 0
+        view[dtypes.VIEW_UNKNOWN] = 0 if options.unk is None else tokens[options.unk] + 1
+        view[dtypes.VIEW_FUSE_UNKNOWN] = options.fuse_unk
+
+        parts = [
+            [vocabulary.units(prefix, suffix) for prefix in dict.fromkeys((b"", options.prefix))]
+            for suffix in dict.fromkeys((b"", options.suffix))
+        ]
+        limit = 1 + max((int(points.max()) for row in parts for points, _ in row if len(points)), default=0)
+        units = np.zeros((len(parts), len(parts[0]), limit), np.uint32)
+        for last, row in enumerate(parts):
+            for later, (points, symbols) in enumerate(row):
+                units[last, later, points] = symbols + 1
+        self._set_table(dtypes.VIEW_UNITS, units.reshape(-1))
+        view[dtypes.VIEW_UNIT_LIMIT] = limit
+        view[dtypes.VIEW_UNIT_LATER] = limit if options.prefix else 0
+        view[dtypes.VIEW_UNIT_LAST] = limit * len(parts[0]) if options.suffix else 0
+
+        by_byte = options.unit == "byte"
+        alphabet = [ord(spell(bytes([byte]))) for byte in range(256)] if by_byte else []
+        prefix, suffix = (spell(affix).encode() if by_byte else affix for affix in (options.prefix, options.suffix))
+        fallback = []
+        if options.byte_fallback:
+            fallback = [tokens.get(b"<0x%02X>" % byte, -1) + 1 for byte in range(256)]
+            view[dtypes.VIEW_IDS_PER_BYTE] = 1 + by_byte + len(prefix) + len(suffix)
+        self._set_table(dtypes.VIEW_ALPHABET, np.array(alphabet, np.uint16))
+        self._set_table(dtypes.VIEW_FALLBACK, np.array(fallback, np.uint32))
+        self._set_table(dtypes.VIEW_PREFIX, np.frombuffer(prefix, np.uint8))
+        self._set_table(dtypes.VIEW_SUFFIX, np.frombuffer(suffix, np.uint8))
+
     def _fill_added(self) -> None:
         """The two tries of added tokens, their ids and their flags."""
         tokens, normalizer = self._added, self._parts.normalizer
@@ -280,6 +339,14 @@ class Engine:
 
     # --- scratches ---
 
+    def seed(self, number: int | None) -> None:
+        """Begin dropout's random numbers anew: calls that follow one after the other give the same ids every time.
+
+        With None they begin anywhere, as in a new engine. Scratches in use by other threads go on as they were.
+        """
+        self._seeds.seed(number)
+        self._idle.clear()
+
     @contextmanager
     def scratch(self) -> Iterator[Scratch]:
         """A scratch for one caller. After an exception it is dropped: an interrupted one may be half changed."""
@@ -291,7 +358,9 @@ class Engine:
         try:
             return self._idle.pop()
         except IndexError:
-            return Scratch(self._view)
+            scratch = Scratch(self._view)
+            scratch.record[dtypes.WORK_RANDOM] = self._seeds.getrandbits(63)
+            return scratch
 
     def _put_back(self, scratch: Scratch) -> None:
         if len(self._idle) < self._most_idle:
@@ -328,7 +397,7 @@ class Engine:
         count = int(scratch.record[dtypes.WORK_LIST_COUNT])
         arguments = (first, first + 8 * dtypes.LIST, first + 16 * dtypes.LIST, count)
         if status == text.NOT_SHORT:
-            if count == 0 or self._view[dtypes.VIEW_CHANGES] == dtypes.ANY_TEXT:
+            if count == 0:
                 return None
             source, length = self._place(scratch, source, errors)  # keeps what the address points into
             if self._changes(int(scratch.record[dtypes.WORK_TEXT]), length):
@@ -337,6 +406,10 @@ class Engine:
                 return self._encode_all(scratch, *arguments, length)
             status = self._encode(scratch.address, *arguments)
         while status < 0:
+            if status == dtypes.NEED_OUTPUT:  # more ids than bytes, by byte tokens: begin anew
+                length = int(scratch.record[dtypes.WORK_TEXT + dtypes.LIST])
+                scratch.restart()
+                return self._encode_all(scratch, *arguments, length)
             self._mend(scratch, status)
             status = self._encode(scratch.address, *arguments)
         ids: Ids = scratch.small_output[:status].copy()
@@ -430,20 +503,24 @@ class Engine:
 
     def _changes(self, address: int, length: int) -> bool:
         """Whether the UTF-8 at an address is encoded otherwise than as it is."""
-        kind = self._view[dtypes.VIEW_CHANGES]
-        if kind == dtypes.NO_TEXT:
-            return False
-        if kind == dtypes.ANY_TEXT:
-            return True
-        normalizer = self._parts.normalizer
-        assert normalizer is not None
-        return not normalizer.leaves(ctypes.string_at(address, length).decode())
+        return self._any_changes(np.array([address]), np.array([length]))
 
     def _any_changes(self, addresses: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> bool:
         """Whether any of these texts is."""
-        if self._view[dtypes.VIEW_CHANGES] == dtypes.NO_TEXT:
+        kind = self._view[dtypes.VIEW_CHANGES]
+        if kind == dtypes.NO_TEXT:
             return False
-        return any(self._changes(*place) for place in zip(addresses.tolist(), lengths.tolist(), strict=True))
+        normalizer, table = self._parts.normalizer, self._restless
+        if normalizer is None or table is None:
+            return True
+        arguments = address_of(addresses), address_of(lengths), len(addresses)
+        number = -1
+        while True:
+            number = normal.next_restless(*arguments, number + 1, address_of(table), kind == dtypes.ANY_TEXT)
+            if number < 0:
+                return False
+            if not normalizer.leaves(ctypes.string_at(int(addresses[number]), int(lengths[number])).decode()):
+                return True
 
     def _rows(self, scratch: Scratch, address: int, length: int, owner: int, second: bool, kept: "Kept") -> Rows:
         """The documents of one text: ids of its raw added tokens, and the normalized text between them."""

@@ -111,7 +111,23 @@ VIEW_ENCODER = 77  # ... and encode_documents
 VIEW_DROPS = 78  # 1 where the split rule removes pieces of the text
 VIEW_FINDER = 79  # native address of next_added_token
 VIEW_CHANGES = 80  # texts that may have to be normalized first: NO_TEXT, ANY_NON_ASCII or ANY_TEXT
-VIEW_FIELDS = 81
+
+# Fields of the view that only merge_pretoken_by_options reads, but for two: a *unit* is a byte or a character.
+VIEW_UNITS = 81  # uint32[up to 4 * limit]: symbol + 1 of each unit, 0 where it has none; a part for each place
+VIEW_UNIT_LIMIT = 83  # bytes, or code points, below this are in the table
+VIEW_UNIT_LATER = 84  # where the part begins for units that are not the first of their pretoken ...
+VIEW_UNIT_LAST = 85  # ... and how much further the one for the last
+VIEW_ALPHABET = 86  # uint16[256] where the unit is a byte: the character that stands for it; else empty
+VIEW_FALLBACK = 88  # uint32[256]: symbol + 1 of each byte's "<0xXX>", or empty
+VIEW_PREFIX = 90  # uint8: what the units after the first begin with, in UTF-8 ...
+VIEW_SUFFIX = 92  # ... and what the last one ends with
+VIEW_UNKNOWN = 94  # symbol + 1 of the unknown token, or 0
+VIEW_FUSE_UNKNOWN = 95  # 1: neighbouring unknown units are one unknown token
+VIEW_DROPOUT = 96  # of 2^24: how often a merge that is due is put off; 0 for never
+VIEW_SCAN_LIMIT = 97  # up to this many symbols are merged by the scan
+VIEW_LONGEST_CACHED = 98  # LONGEST_CACHED, or 0 where a pretoken's ids are not always the same (all kernels)
+VIEW_IDS_PER_BYTE = 99  # a pretoken has at most so many ids a byte (all kernels)
+VIEW_FIELDS = 100
 
 NO_TEXT, ANY_NON_ASCII, ANY_TEXT = range(3)
 
@@ -167,7 +183,8 @@ WORK_LIST_FIRST = 62  # which of them a call encodes: the first ...
 WORK_LIST_COUNT = 63  # ... and how many
 WORK_RAW_MATCH = 64  # the next raw added token, -1 or NOT_SEARCHED, its start, its stop, and where to search on
 WORK_MATCH = 68  # the same for the other added tokens, before that one
-WORK_FIELDS = 72
+WORK_RANDOM = 72  # state of the generator that dropout draws from
+WORK_FIELDS = 73
 
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds

@@ -26,6 +26,7 @@ from numbatok.kernels.dtypes import (
     VIEW_ADDED_IDS,
     VIEW_DROPS,
     VIEW_FINDER,
+    VIEW_IDS_PER_BYTE,
     VIEW_KEYER,
     VIEW_LOOKER,
     VIEW_MERGER,
@@ -167,6 +168,7 @@ def _encode_region(view, work, text, length, base, end, resume, used):
     dropped = table(work, WORK_DROPPED, np.uint64)
     positions = table(work, WORK_POSITIONS, np.uint16)
     output = table(work, WORK_OUTPUT, np.uint32)
+    per_byte = field(view, VIEW_IDS_PER_BYTE)
     bits = end - base
     block = np.int64(0)
     if resume > base:
@@ -189,7 +191,7 @@ def _encode_region(view, work, text, length, base, end, resume, used):
             put(positions, count, np.uint16(following - offset))
         if begin < inside:
             # Ids are stored several at once, and counted after: hence the slack.
-            size = np.int64(at(positions, inside)) - np.int64(at(positions, begin))
+            size = per_byte * (np.int64(at(positions, inside)) - np.int64(at(positions, begin)))
             if used + size + OUTPUT_SLACK > len(output):
                 set_field(work, WORK_NEEDED, used + size + OUTPUT_SLACK)
                 return np.int64(NEED_OUTPUT), base + offset + np.int64(at(positions, begin)), used
@@ -197,7 +199,7 @@ def _encode_region(view, work, text, length, base, end, resume, used):
             set_field(work, WORK_PIECES, field(work, WORK_PIECES) + done - begin)
             if status != 0:
                 at_piece = np.int64(at(positions, done))
-                size = np.int64(at(positions, done + 1)) - at_piece
+                size = per_byte * (np.int64(at(positions, done + 1)) - at_piece)
                 if status == NEED_MERGE:
                     set_field(work, WORK_NEEDED, size)
                 elif status == NEED_ARENA:
@@ -208,12 +210,12 @@ def _encode_region(view, work, text, length, base, end, resume, used):
             start = offset + np.int64(at(positions, inside))
             size = following - start
             if field(view, VIEW_DROPS) == 0 or not is_set(dropped, start):
-                if used + size > len(output):
-                    set_field(work, WORK_NEEDED, used + size)
+                if used + per_byte * size > len(output):
+                    set_field(work, WORK_NEEDED, used + per_byte * size)
                     return np.int64(NEED_OUTPUT), base + start, used
                 made = call_kernel(field(view, VIEW_MERGER), (view, work, text + base + start, size))
                 if made < 0:
-                    set_field(work, WORK_NEEDED, size)
+                    set_field(work, WORK_NEEDED, per_byte * size)
                     return made, base + start, used
                 symbols = table(work, WORK_SYMBOLS, np.uint32)
                 for i in range(made):

@@ -23,6 +23,12 @@ def _translation() -> dict[int, int]:
     return {ord(character): byte for character, byte in byte_of_character().items()}
 
 
+@functools.cache
+def _spelling() -> dict[int, str]:
+    """For ``str.translate``: each Latin-1 character to the alphabet character of its byte."""
+    return {byte: character for character, byte in byte_of_character().items()}
+
+
 def to_bytes(token: str) -> bytes:
     """The bytes of a token written in the alphabet; one with any other character is taken as its UTF-8.
 
@@ -38,6 +44,15 @@ def to_bytes(token: str) -> bytes:
         return token.encode()
     except UnicodeEncodeError as error:
         raise VocabularyError(f"token {token!r} has a lone surrogate: {error.reason}") from None
+
+
+def spell(token: bytes) -> str:
+    """Bytes written in the alphabet.
+
+    >>> spell(b" hello")
+    'Ġhello'
+    """
+    return token.decode("latin-1").translate(_spelling())
 
 
 def all_to_bytes(tokens: list[str]) -> list[bytes]:
