@@ -37,6 +37,7 @@ NEED_WIDE = -3  # the wide entries are
 NEED_ARENA = -4  # the arena is full
 NEED_BITMAP = -5  # one pretoken is longer than the bitmap reaches
 NEED_MERGE = -6  # one pretoken is longer than the merge buffers
+NEED_MARKS = -8  # the marks of failed overruns need more room
 DISALLOWED = -7  # an added token that the caller does not allow is in the text
 
 # Hashing: odd constants with well-mixed bits (2^64 over the golden ratio, and the second one of xxHash).
@@ -105,7 +106,9 @@ VIEW_LOOKER = 44  # ... look_up ...
 VIEW_FURTHER = 45  # ... look_further ...
 VIEW_MERGER = 46  # ... merge_pretoken ...
 VIEW_ENCODER = 47  # ... and encode_documents
-VIEW_FIELDS = 48
+VIEW_PROGRAM = 48  # uint32: header and tables of a compiled split rule, see walk_automaton.py
+VIEW_DROPS = 50  # 1: the split rule drops pieces, and its walker fills WORK_DROPPED
+VIEW_FIELDS = 51
 
 # Fields of the scratch.
 WORK_VIEW = 0  # address of the view
@@ -142,7 +145,9 @@ WORK_MISSES = 45  # ... those not found in the cache ...
 WORK_MERGED_BYTES = 46  # ... and the bytes that were merged for them
 WORK_TEXT = 47  # address, length and number of ids of the one document of a call
 WORK_FROM_ARENA = 50  # pretokens of the last group whose ids came from the arena
-WORK_FIELDS = 51
+WORK_DROPPED = 51  # uint64[blocks + 1]: bitmap of the pieces that are dropped, by their starts
+WORK_MARKS = 53  # uint64: bitmap of (far state, position) from which an overrun is known to fail
+WORK_FIELDS = 55
 
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds
