@@ -32,10 +32,10 @@ def matched_by_tiktoken(pattern: str) -> np.ndarray:
     return np.frombuffer(kept.encode("utf-32-le"), np.uint32)
 
 
-def matched_by_tokenizers(pattern: str) -> np.ndarray:
-    """The same in Hugging Face tokenizers."""
+def matched_by_tokenizers(pattern: str, characters: str = EVERY_CHARACTER) -> np.ndarray:
+    """The same in Hugging Face tokenizers, of all characters or some."""
     split = pre_tokenizers.Split(tokenizers.Regex(pattern), "removed", invert=True)
-    kept = "".join(piece for piece, _ in split.pre_tokenize_str(EVERY_CHARACTER))
+    kept = "".join(piece for piece, _ in split.pre_tokenize_str(characters))
     return np.frombuffer(kept.encode("utf-32-le"), np.uint32)
 
 
@@ -76,12 +76,13 @@ def matched_by_pre_tokenizer(pre_tokenizer) -> np.ndarray:
 
 
 def probe_sets() -> dict[str, np.ndarray]:
-    """The code points of each named set; of the scripts, those that both references know, and the same."""
+    """The code points of each named set; of the scripts, those that ``tokenizers`` knows."""
     sets = {}
+    assigned = "".join(c for c in EVERY_CHARACTER if not _in_category(c, "Cn", "Co"))
     for script in SCRIPTS:
         name = script.lower().replace("_", "")
         try:
-            sets[name] = matched_by_tokenizers(rf"\p{{{script}}}")
+            sets[name] = matched_by_tokenizers(rf"\p{{{script}}}", assigned)
         except Exception as error:  # its class is no other
             print(f"{script} is left out: {error}")
     for name in ("Alphabetic", "Lowercase", "Uppercase"):
@@ -113,11 +114,14 @@ def probe_case() -> list[tuple[int, int]]:
     return sorted(pairs)
 
 
+def _in_category(character: str, *names: str) -> bool:
+    number = unicode.categories()[ord(character)] & ~np.uint8(unicode.WHITE_SPACE)
+    return unicode.CATEGORIES[number] in names
+
+
 def _has_case(character: str) -> bool:
-    point = ord(character)
-    kinds = unicode.CATEGORIES[unicode.categories()[point] & ~np.uint8(unicode.WHITE_SPACE)]
     changed = {character.upper(), character.lower(), character.casefold(), character.title()} != {character}
-    return changed or kinds in ("Lu", "Ll", "Lt")
+    return changed or _in_category(character, "Lu", "Ll", "Lt")
 
 
 def packed_sets(sets: dict[str, np.ndarray], pairs: list[tuple[int, int]]) -> bytes:
