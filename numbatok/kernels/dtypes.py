@@ -37,6 +37,7 @@ NEED_WIDE = -3  # the wide entries are
 NEED_ARENA = -4  # the arena is full
 NEED_BITMAP = -5  # one pretoken is longer than the bitmap reaches
 NEED_MERGE = -6  # one pretoken is longer than the merge buffers
+NEED_MARKS = -8  # the marks of failed overruns need more room
 DISALLOWED = -7  # an added token that the caller does not allow is in the text
 
 # Hashing: odd constants with well-mixed bits (2^64 over the golden ratio, and the second one of xxHash).
@@ -127,7 +128,8 @@ VIEW_DROPOUT = 96  # of 2^24: how often a merge that is due is put off; 0 for ne
 VIEW_SCAN_LIMIT = 97  # up to this many symbols are merged by the scan
 VIEW_LONGEST_CACHED = 98  # LONGEST_CACHED, or 0 where a pretoken's ids are not always the same (all kernels)
 VIEW_IDS_PER_BYTE = 99  # a pretoken has at most so many ids a byte (all kernels)
-VIEW_FIELDS = 100
+VIEW_PROGRAM = 100  # uint32: header and tables of a compiled split rule, see walk_automaton.py
+VIEW_FIELDS = 102
 
 NO_TEXT, ANY_NON_ASCII, ANY_TEXT = range(3)
 
@@ -184,7 +186,8 @@ WORK_LIST_COUNT = 63  # ... and how many
 WORK_RAW_MATCH = 64  # the next raw added token, -1 or NOT_SEARCHED, its start, its stop, and where to search on
 WORK_MATCH = 68  # the same for the other added tokens, before that one
 WORK_RANDOM = 72  # state of the generator that dropout draws from
-WORK_FIELDS = 73
+WORK_MARKS = 73  # uint64: bitmap of (far state, position) from which an overrun is known to fail
+WORK_FIELDS = 75
 
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds
