@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from numbatok.added_tokens import AddedTokens
 from numbatok.errors import DisallowedToken, UnknownId
-from numbatok.kernels import build, cache, decode, dtypes, encode, merge, spans, starts, text
+from numbatok.kernels import build, cache, decode, dtypes, encode, merge, spans, text, walk_cl100k, walk_r50k
 from numbatok.kernels.jit import kernels
 from numbatok.memory import address_of
-from numbatok.patterns.known import character_classes
+from numbatok.patterns.known import WALKS, character_classes, parameters
 from numbatok.scratch import Scratch
 from numbatok.text import as_bytes, raise_invalid, repair_surrogates
 from numbatok.vocabulary import Vocabulary
@@ -29,7 +29,7 @@ _LENGTH = _TEXT + 8
 _COUNT = _TEXT + 16
 
 # The kernels of a call, by what the tokenizer does; `numbatok warmup` compiles them all.
-MODULES = (build, cache, decode, encode, merge, spans, starts, text)
+MODULES = (build, cache, decode, encode, merge, spans, text, walk_cl100k, walk_r50k)
 
 MOST_ID_TABLE = 1 << 24  # ids below this, or four times the tokens, are decoded through a table by id
 
@@ -115,7 +115,9 @@ class Engine:
         self._fill_vocabulary()
         self._fill_added()
         self._set_table(dtypes.VIEW_CLASSES, character_classes(walker))
-        self._view[dtypes.VIEW_WALKER] = kernels[walker].address
+        for place, value in parameters(walker).items():
+            self._view[place] = value
+        self._view[dtypes.VIEW_WALKER] = kernels[WALKS[walker].kernel].address
         self._view[dtypes.VIEW_KEYER] = spans.key_pretokens.address
         self._view[dtypes.VIEW_LOOKER] = cache.look_up.address
         self._view[dtypes.VIEW_FURTHER] = cache.look_further.address

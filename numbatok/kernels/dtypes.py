@@ -48,8 +48,17 @@ HASH_HIGH = np.uint64(0xC2B2AE3D27D4EB4F)
 CHUNK_BLOCKS = 128
 CHUNK_BYTES = 64 * CHUNK_BLOCKS
 
-# Classes of characters in a tokenizer's class table (one byte a code point).
-OTHER, LETTER, NUMBER, SPACE = range(4)
+# Classes of characters in a tokenizer's class table (one byte a code point): a bit each, OTHER has none. Every walker
+# uses the bits that its rule speaks of, and says which.
+OTHER = 0
+LETTER = 1
+NUMBER = 2
+SPACE = 4
+MARK = 8
+UPPER = 16  # letters that only a capital can be, and ...
+LOWER = 32  # ... that only a small letter can be
+SCRIPT = 64  # of the script whose runs are cut out
+PUNCTUATION = 8  # and symbols, in rules that take marks for letters
 CLASS_TABLE_SIZE = 1 << 21  # every value that four bytes can spell, valid or not
 
 # Stage 2: pretokens are keyed, prefetched and probed in groups of this many.
@@ -105,7 +114,9 @@ VIEW_LOOKER = 44  # ... look_up ...
 VIEW_FURTHER = 45  # ... look_further ...
 VIEW_MERGER = 46  # ... merge_pretoken ...
 VIEW_ENCODER = 47  # ... and encode_documents
-VIEW_FIELDS = 48
+VIEW_GROUP = 48  # numbers are cut into groups of so many: 1, 3, or 0 for any number
+VIEW_OPTIONS = 49  # what else the split rule's spellings differ in: WHOLE_END, SUFFIX, ... of the walker
+VIEW_FIELDS = 50
 
 # Fields of the scratch.
 WORK_VIEW = 0  # address of the view
@@ -142,7 +153,8 @@ WORK_MISSES = 45  # ... those not found in the cache ...
 WORK_MERGED_BYTES = 46  # ... and the bytes that were merged for them
 WORK_TEXT = 47  # address, length and number of ids of the one document of a call
 WORK_FROM_ARENA = 50  # pretokens of the last group whose ids came from the arena
-WORK_FIELDS = 51
+WORK_DROPPED = 51  # uint64[blocks + 1]: bitmap of the starts of pretokens that the split rule removes
+WORK_FIELDS = 53
 
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds
