@@ -43,7 +43,8 @@ class Scratch:
         self.address = address_of(self.record)
         self._arrays: dict[int, npt.NDArray[np.generic]] = {dtypes.WORK_VIEW: view}
         self.record[dtypes.WORK_VIEW] = address_of(view)
-        self.set_table(dtypes.WORK_STARTS, np.zeros(dtypes.CHUNK_BLOCKS + 1, np.uint64))
+        self._set_bitmaps(dtypes.CHUNK_BLOCKS + 1)
+        self.set_table(dtypes.WORK_MARKS, np.zeros(0, np.uint64))
         self.set_table(dtypes.WORK_POSITIONS, np.zeros(dtypes.CHUNK_BYTES + 16, np.uint16))
         self.set_table(dtypes.WORK_KEYS, np.zeros(2 * dtypes.GROUP, np.uint64))
         self.set_table(dtypes.WORK_PLACES, np.zeros(dtypes.GROUP, np.int64))
@@ -91,6 +92,12 @@ class Scratch:
     def _set_merge_symbols(self, count: int) -> None:
         for field, dtype, per_symbol in _MERGE_BUFFERS:
             self.set_table(field, np.empty(per_symbol * count, dtype))
+
+    def _set_bitmaps(self, words: int) -> None:
+        """Bitmaps of the starts of pretokens, and of those that are dropped; the second only where some may be."""
+        self.set_table(dtypes.WORK_STARTS, np.zeros(words, np.uint64))
+        drops = self._arrays[dtypes.WORK_VIEW][dtypes.VIEW_DROPS]
+        self.set_table(dtypes.WORK_DROPPED, np.zeros(words if drops else 0, np.uint64))
 
     def expect(self, text_bytes: int) -> None:
         """Make the table large enough ahead for most of a text, by Heaps' law as English has it.
@@ -140,7 +147,9 @@ class Scratch:
             else:
                 self.wipe()
         elif status == dtypes.NEED_BITMAP:
-            self.set_table(dtypes.WORK_STARTS, np.zeros(2 * needed, np.uint64))
+            self._set_bitmaps(2 * needed)
+        elif status == dtypes.NEED_MARKS:
+            self.set_table(dtypes.WORK_MARKS, np.zeros(2 * needed, np.uint64))
         elif status == dtypes.NEED_MERGE:
             if needed > LONGEST_PRETOKEN:
                 raise ValueError(
@@ -155,4 +164,5 @@ class Scratch:
         if len(self._arrays[dtypes.WORK_SYMBOLS]) > MOST_MERGE_SYMBOLS:
             self._set_merge_symbols(MERGE_SYMBOLS)
         if len(self._arrays[dtypes.WORK_STARTS]) > MOST_BITMAP_BLOCKS:
-            self.set_table(dtypes.WORK_STARTS, np.zeros(dtypes.CHUNK_BLOCKS + 1, np.uint64))
+            self._set_bitmaps(dtypes.CHUNK_BLOCKS + 1)
+            self.set_table(dtypes.WORK_MARKS, np.zeros(0, np.uint64))

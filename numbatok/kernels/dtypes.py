@@ -37,6 +37,7 @@ NEED_WIDE = -3  # the wide entries are
 NEED_ARENA = -4  # the arena is full
 NEED_BITMAP = -5  # one pretoken is longer than the bitmap reaches
 NEED_MERGE = -6  # one pretoken is longer than the merge buffers
+NEED_MARKS = -8  # the marks of failed overruns need more room
 DISALLOWED = -7  # an added token that the caller does not allow is in the text
 
 # Hashing: odd constants with well-mixed bits (2^64 over the golden ratio, and the second one of xxHash).
@@ -114,9 +115,11 @@ VIEW_LOOKER = 44  # ... look_up ...
 VIEW_FURTHER = 45  # ... look_further ...
 VIEW_MERGER = 46  # ... merge_pretoken ...
 VIEW_ENCODER = 47  # ... and encode_documents
-VIEW_GROUP = 48  # numbers are cut into groups of so many: 1, 3, or 0 for any number
-VIEW_OPTIONS = 49  # what else the split rule's spellings differ in: WHOLE_END, SUFFIX, ... of the walker
-VIEW_FIELDS = 50
+VIEW_PROGRAM = 48  # uint32: header and tables of a compiled split rule, see walk_automaton.py
+VIEW_DROPS = 50  # 1: the split rule drops pieces, and its walker fills WORK_DROPPED
+VIEW_GROUP = 51  # numbers are cut into groups of so many: 1, 3, or 0 for any number
+VIEW_OPTIONS = 52  # what else the spellings of a walker's rule differ in: WHOLE_END, SUFFIX, ... of the walker
+VIEW_FIELDS = 53
 
 # Fields of the scratch.
 WORK_VIEW = 0  # address of the view
@@ -153,8 +156,9 @@ WORK_MISSES = 45  # ... those not found in the cache ...
 WORK_MERGED_BYTES = 46  # ... and the bytes that were merged for them
 WORK_TEXT = 47  # address, length and number of ids of the one document of a call
 WORK_FROM_ARENA = 50  # pretokens of the last group whose ids came from the arena
-WORK_DROPPED = 51  # uint64[blocks + 1]: bitmap of the starts of pretokens that the split rule removes
-WORK_FIELDS = 53
+WORK_DROPPED = 51  # uint64[blocks + 1]: bitmap of the pieces that are dropped, by their starts
+WORK_MARKS = 53  # uint64: bitmap of (far state, position) from which an overrun is known to fail
+WORK_FIELDS = 55
 
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds

@@ -23,11 +23,14 @@ class Split:
         ``a - - b -``; *removed* ``a b``; *merged_with_previous* ``a- - b-``; *merged_with_next* ``a - -b -``;
         *contiguous* ``a -- b -``
     invert : whether matches and gaps change places
+    syntax : in which dialect the pattern is written: *rust* as tiktoken reads it, *oniguruma* as a ``tokenizer.json``
+        does (``\\p{N}{1,3}+``, ``$``, ``\\w`` and some folding of case differ)
     """
 
     pattern: str
     behavior: Behavior = "isolated"
     invert: bool = False
+    syntax: Literal["rust", "oniguruma"] = "rust"
 
 
 SplitRule = tuple[Split, ...]
