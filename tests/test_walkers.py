@@ -222,16 +222,13 @@ def test_corpus(name: str, corpus_text: str) -> None:
 
 
 def test_spellings_cut_alike() -> None:
-    """Every spelling of a rule gives the reference's pieces of the first.
-
-    Except tiktoken's with ``{1,3}+``, which is possessive to it and a repeat of a repeat to ``tokenizers``.
-    """
+    """Every spelling of a rule, as ``tokenizers`` reads it, gives the pieces of the first."""
     rng = random.Random(7)
-    sample = [border_text(rng, rng.randint(1, 60)) for _ in range(300)]
+    sample = [border_text(rng, rng.randint(1, 60)) for _ in range(100)]
     for walk in known.WALKS.values():
         first = [reference_pieces(walk.rules[0], text) for text in sample]
         for rule in walk.rules[1:]:
-            if "{1,3}+" not in rule[0].pattern:
+            if all(split.syntax == "oniguruma" for split in rule):
                 assert [reference_pieces(rule, text) for text in sample] == first, rule
 
 
@@ -244,7 +241,7 @@ def openai_pattern(encoding: str) -> str:
 
 
 #: The walks of tiktoken's own patterns.
-OPENAI = {"r50k": "gpt2", "cl100k_whole_end": "cl100k_base"}
+OPENAI = {"r50k": "gpt2", "cl100k_whole_end": "cl100k_base", "o200k": "o200k_base"}
 
 
 @pytest.mark.parametrize("name", OPENAI)

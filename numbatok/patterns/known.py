@@ -5,6 +5,7 @@ matches leave no gap, ``removed`` with ``invert`` cuts as ``isolated`` does.
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -12,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.patterns import unicode
-from numbatok.patterns.rules import GPT2, Split, SplitRule
+from numbatok.patterns.rules import GPT2, Behavior, Split, SplitRule, Syntax
 
 _CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_KEEPING: tuple[Behavior, ...] = ("isolated", "removed")
 _BLANKS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
@@ -23,10 +25,21 @@ def cl100k_pattern(digits: str) -> str:
     return rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_BLANKS}"
 
 
-def _gapless(*patterns: str) -> tuple[SplitRule, ...]:
+def o200k_pattern(digits: str, suffix: str = "", ends: str = r"[\r\n/]*", first: str = "", without: str = "") -> str:
+    r"""o200k's pattern: its digits, contractions, what follows others, what comes first, and what is no letter then."""
+    upper = rf"[\p{{Lu}}\p{{Lt}}\p{{Lm}}\p{{Lo}}\p{{M}}{without}]"
+    lower = rf"[\p{{Ll}}\p{{Lm}}\p{{Lo}}\p{{M}}{without}]"
+    prefix = r"[^\r\n\p{L}\p{N}]?"
+    words = rf"{prefix}{upper}*{lower}+{suffix}|{prefix}{upper}+{lower}*{suffix}"
+    return rf"{first}{words}|{digits}| ?[^\s\p{{L}}\p{{N}}]+{ends}|{_BLANKS}"
+
+
+def _gapless(*patterns: str, syntaxes: tuple[Syntax, ...] = ("rust", "oniguruma")) -> tuple[SplitRule, ...]:
     """The rules of patterns that match any text without a gap: isolated, and as what is left of their inverse."""
-    isolated = [(Split(pattern),) for pattern in patterns]
-    return (*isolated, *((Split(pattern, "removed", invert=True),) for pattern in patterns))
+    return tuple(
+        (Split(pattern, behavior, behavior == "removed", syntax),)
+        for behavior, pattern, syntax in itertools.product(_KEEPING, patterns, syntaxes)
+    )
 
 
 @dataclass(frozen=True)
@@ -71,9 +84,42 @@ def _classes_with_marks() -> npt.NDArray[np.uint8]:
     return _plain_classes() | _marked(LETTER=unicode.in_categories("M"))
 
 
+def _cased_classes() -> npt.NDArray[np.uint8]:
+    """The same with marks by themselves, and letters of one case."""
+    return _plain_classes() | _marked(
+        MARK=unicode.in_categories("M"),
+        UPPER=unicode.in_categories("Lu") | unicode.in_categories("Lt"),
+        LOWER=unicode.in_categories("Ll"),
+    )
+
+
+def _classes_with_han() -> npt.NDArray[np.uint8]:
+    """The same with Han, whose marks count as no marks."""
+    from numbatok.kernels import dtypes
+
+    points = _cased_classes()
+    han = _members("han")
+    points[han] = points[han] & ~np.uint8(dtypes.MARK) | np.uint8(dtypes.SCRIPT)
+    return points
+
+
+def _members(name: str) -> npt.NDArray[np.bool_]:
+    """bool[0x110000]: the code points of a named set."""
+    edges = np.zeros(unicode.CODE_POINTS + 1, np.int8)
+    edges[unicode.named_sets()[name]] = 1
+    members: npt.NDArray[np.bool_] = np.cumsum(edges)[:-1] % 2 == 1
+    return members
+
+
 _QWEN35 = (
     rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{_BLANKS}"
 )
+#: tiktoken's, whose ``{1,3}+`` is a repeat of a repeat to Oniguruma.
+_CL100K = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|"
+    r"\s+(?!\S)|\s"
+)
+_NOT_HAN = r"&&[^\p{Han}]"
 
 #: Every walk by its name.
 WALKS: dict[str, Walk] = {
@@ -98,16 +144,32 @@ WALKS: dict[str, Walk] = {
     "cl100k_whole_end": Walk(
         "walk_cl100k",
         _plain_classes,
-        _gapless(
-            rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|\s+\z|{_BLANKS}",
-            r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|"
-            r"\s+(?!\S)|\s"
+        (
+            *_gapless(cl100k_pattern(r"\p{N}{1,3}").replace(_BLANKS, rf"\s+\z|{_BLANKS}")),
+            *_gapless(_CL100K, syntaxes=("rust",)),
         ),
         {"VIEW_GROUP": 3, "VIEW_OPTIONS": 1},
     ),
     "qwen2": Walk("walk_cl100k", _plain_classes, _gapless(cl100k_pattern(r"\p{N}")), {"VIEW_GROUP": 1}),
     "cl100k_any_digits": Walk("walk_cl100k", _plain_classes, _gapless(cl100k_pattern(r"\p{N}+")), {"VIEW_GROUP": 0}),
     "qwen3_5": Walk("walk_cl100k", _classes_with_marks, _gapless(_QWEN35), {"VIEW_GROUP": 1}),
+    # GPT-4o, GPT-OSS, Llama 4.
+    "o200k": Walk(
+        "walk_o200k",
+        _cased_classes,
+        _gapless(o200k_pattern(r"\p{N}{1,3}", rf"{_CONTRACTIONS}?")),
+        {"VIEW_GROUP": 3, "VIEW_OPTIONS": 1 | 2},
+    ),
+    # Mistral's Tekken, Nemotron.
+    "tekken": Walk(
+        "walk_o200k", _cased_classes, _gapless(o200k_pattern(r"\p{N}")), {"VIEW_GROUP": 1, "VIEW_OPTIONS": 2}
+    ),
+    "kimi_k2": Walk(
+        "walk_o200k",
+        _classes_with_han,
+        _gapless(o200k_pattern(r"\p{N}{1,3}", rf"{_CONTRACTIONS}?", r"[\r\n]*", r"[\p{Han}]+|", _NOT_HAN)),
+        {"VIEW_GROUP": 3, "VIEW_OPTIONS": 1 | 4},
+    ),
 }
 
 #: Name of the walk of each known rule.
