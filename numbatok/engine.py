@@ -19,14 +19,29 @@ from numbatok.added_tokens import AddedTokens, Trie
 from numbatok.documents import Documents, Frame, Places, Rows, arrange, arrange_rows, frame_of, offsets_of, segments
 from numbatok.errors import DisallowedToken, UnknownId
 from numbatok.kernels import added as added_kernels
-from numbatok.kernels import build, cache, decode, dtypes, encode, merge, normal, spans, starts, text
+from numbatok.kernels import (
+    build,
+    cache,
+    decode,
+    dtypes,
+    encode,
+    merge,
+    normal,
+    spans,
+    text,
+    walk_automaton,
+    walk_cl100k,
+    walk_o200k,
+    walk_r50k,
+)
 from numbatok.kernels.jit import kernels
 from numbatok.loading import byte_level
 from numbatok.memory import address_of
 from numbatok.normalizers import restless
 from numbatok.parts import Parts
 from numbatok.patterns import unicode
-from numbatok.patterns.known import WALKERS, character_classes
+from numbatok.patterns.compile import compile_rule
+from numbatok.patterns.known import WALKERS, WALKS, character_classes, parameters
 from numbatok.scratch import Scratch
 from numbatok.templates import Text
 from numbatok.text import as_bytes, raise_invalid, repair_surrogates
@@ -38,8 +53,8 @@ Ids = npt.NDArray[np.uint32]
 _TEXT = 8 * dtypes.WORK_TEXT
 _LENGTH = _TEXT + 8 * dtypes.LIST
 
-# The kernels of a call, by what the tokenizer does; `numbatok warmup` compiles them all.
-MODULES = (added_kernels, build, cache, decode, encode, merge, normal, spans, starts, text)
+# The kernel of each split rule is known by its name only when its module is imported.
+WALKING = (walk_automaton, walk_cl100k, walk_o200k, walk_r50k)
 
 MOST_ID_TABLE = 1 << 24  # ids below this, or four times the tokens, are decoded through a table by id
 
@@ -148,14 +163,12 @@ class Engine:
         self._parts = parts
         self._vocabulary = vocabulary = parts.vocabulary
         self._added = added = parts.added_tokens
-        walker = WALKERS[parts.rule]
         self._arrays: list[npt.NDArray[np.generic]] = []
         self._view = np.zeros(dtypes.VIEW_FIELDS, np.int64)
         self._fill_vocabulary()
         self._fill_options()
         self._fill_added()
-        self._set_table(dtypes.VIEW_CLASSES, character_classes(walker))
-        self._view[dtypes.VIEW_WALKER] = kernels[walker].address
+        self._fill_rule()
         self._view[dtypes.VIEW_KEYER] = spans.key_pretokens.address
         self._view[dtypes.VIEW_LOOKER] = cache.look_up.address
         self._view[dtypes.VIEW_FURTHER] = cache.look_further.address
@@ -288,6 +301,23 @@ class Engine:
         self._set_table(dtypes.VIEW_FALLBACK, np.array(fallback, np.uint32))
         self._set_table(dtypes.VIEW_PREFIX, np.frombuffer(prefix, np.uint8))
         self._set_table(dtypes.VIEW_SUFFIX, np.frombuffer(suffix, np.uint8))
+
+    def _fill_rule(self) -> None:
+        """The walker of the split rule, and the tables that it runs on."""
+        rule, view = self._parts.rule, self._view
+        name = WALKERS.get(rule)
+        if name is None:
+            compiled = compile_rule(rule)
+            view[dtypes.VIEW_WALKER] = kernels["walk_automaton"].address
+            view[dtypes.VIEW_DROPS] = compiled.drops
+            self._set_table(dtypes.VIEW_CLASSES, compiled.classes)
+            self._set_table(dtypes.VIEW_PROGRAM, compiled.program)
+            return
+        view[dtypes.VIEW_WALKER] = kernels[WALKS[name].kernel].address
+        view[dtypes.VIEW_DROPS] = WALKS[name].drops
+        self._set_table(dtypes.VIEW_CLASSES, character_classes(name))
+        for field, value in parameters(name).items():
+            view[field] = value
 
     def _fill_added(self) -> None:
         """The two tries of added tokens, their ids and their flags."""

@@ -12,11 +12,12 @@ import numpy.typing as npt
 from numbatok.added_tokens import AddedToken, AllowedSpecial
 from numbatok.batch import TokenBatch
 from numbatok.documents import types_of
-from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
+from numbatok.errors import DisallowedToken, UnknownId
 from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
 from numbatok.locks import building
 from numbatok.memory import no_collection
 from numbatok.parts import Parts
+from numbatok.patterns.compile import compile_rule
 from numbatok.patterns.known import WALKERS, canonical
 from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte, check_errors
 
@@ -39,7 +40,7 @@ class Tokenizer:
 
     def __init__(self, parts: Parts) -> None:
         if parts.rule not in WALKERS:
-            raise VocabularyError(f"the split rule {parts.rule!r} is not supported")
+            compile_rule(parts.rule)  # names what of a pattern can't be compiled, before anything is encoded
         self._parts = parts
         self._vocabulary = parts.vocabulary
         self._added = parts.added_tokens

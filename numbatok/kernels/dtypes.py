@@ -49,8 +49,17 @@ HASH_HIGH = np.uint64(0xC2B2AE3D27D4EB4F)
 CHUNK_BLOCKS = 128
 CHUNK_BYTES = 64 * CHUNK_BLOCKS
 
-# Classes of characters in a tokenizer's class table (one byte a code point).
-OTHER, LETTER, NUMBER, SPACE = range(4)
+# Classes of characters in a tokenizer's class table (one byte a code point): a bit each, OTHER has none. Every walker
+# uses the bits that its rule speaks of, and says which.
+OTHER = 0
+LETTER = 1
+NUMBER = 2
+SPACE = 4
+MARK = 8
+UPPER = 16  # letters that only a capital can be, and ...
+LOWER = 32  # ... that only a small letter can be
+SCRIPT = 64  # of the script whose runs are cut out
+PUNCTUATION = 8  # and symbols, in rules that take marks for letters
 CLASS_TABLE_SIZE = 1 << 21  # every value that four bytes can spell, valid or not
 
 # In a table of restless characters (one byte a code point): may change in normalizing.
@@ -129,7 +138,9 @@ VIEW_SCAN_LIMIT = 97  # up to this many symbols are merged by the scan
 VIEW_LONGEST_CACHED = 98  # LONGEST_CACHED, or 0 where a pretoken's ids are not always the same (all kernels)
 VIEW_IDS_PER_BYTE = 99  # a pretoken has at most so many ids a byte (all kernels)
 VIEW_PROGRAM = 100  # uint32: header and tables of a compiled split rule, see walk_automaton.py
-VIEW_FIELDS = 102
+VIEW_GROUP = 102  # numbers are cut into groups of so many: 1, 3, or 0 for any number
+VIEW_OPTIONS = 103  # what else the spellings of a walker's rule differ in: WHOLE_END, SUFFIX, ... of the walker
+VIEW_FIELDS = 104
 
 NO_TEXT, ANY_NON_ASCII, ANY_TEXT = range(3)
 
