@@ -127,6 +127,12 @@ class AddedTokens(Sequence[AddedToken]):
     def __hash__(self) -> int:
         return hash(self._tokens)
 
+    def extended(self, tokens: Iterable[AddedToken]) -> "AddedTokens":
+        """These and more; one that is given again takes the place of the one with its content."""
+        by_content = {token.content: token for token in self._tokens}
+        by_content.update((token.content, token) for token in tokens)
+        return AddedTokens(by_content.values())
+
     def policy(self, allowed: AllowedSpecial, disallowed: AllowedSpecial) -> tuple[frozenset[str], frozenset[str]]:
         """(allowed, refused) special tokens from a call's two arguments; refused wins where both name one."""
         permitted = frozenset(self.specials) if allowed == "all" else self._named("allowed_special", allowed)

@@ -131,14 +131,14 @@ def offsets_of(documents: Documents, ends: npt.NDArray[np.int64], count: int) ->
 
 
 def segments(
-    find: Callable[[int], tuple[int, int, int, int] | None], length: int
+    find: Callable[[int, int], tuple[int, int, int, int] | None], length: int
 ) -> Iterable[tuple[int, int, int | None]]:
     """(start, stop, added token or None) of the parts of a text of ``length`` bytes, empty ones left out.
 
-    ``find(begin)`` gives (token, start, stop, next) of the first added token from there on; see ``next_added_token``.
+    ``find(floor, begin)`` gives (token, start, stop, next) of an added token; see ``next_added_token``.
     """
     done = begin = 0
-    while (found := find(begin)) is not None:
+    while (found := find(done, begin)) is not None:
         token, start, stop, begin = found
         if done < start:
             yield done, start, None

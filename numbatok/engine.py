@@ -70,8 +70,9 @@ def _space_and_word() -> npt.NDArray[np.uint8]:
     table = np.zeros(dtypes.CLASS_TABLE_SIZE, np.uint8)
     points = table[: unicode.CODE_POINTS]
     points[unicode.white_space()] = dtypes.IS_SPACE
-    for category in ("L", "M", "N", "Pc"):
-        points[unicode.in_categories(category)] |= dtypes.IS_WORD
+    edges = unicode.named_sets()["word"]
+    for first, end in zip(edges[::2], edges[1::2], strict=True):
+        points[first:end] |= dtypes.IS_WORD
     return table
 
 
@@ -323,7 +324,8 @@ class Engine:
         """The two tries of added tokens, their ids and their flags."""
         tokens, normalizer = self._added, self._parts.normalizer
         contents: list[dict[bytes, int]] = [{}, {}]  # raw and normalized, to the token's index
-        for index, token in enumerate(tokens):
+        # Of two that normalize to the same string the special one counts, then the one with the lower id.
+        for index, token in sorted(enumerate(tokens), key=lambda numbered: not numbered[1].special):
             content = normalizer.normalize(token.content) if normalizer and token.normalized else token.content
             if content:
                 contents[token.normalized].setdefault(content.encode(), index)
@@ -598,8 +600,8 @@ class Engine:
         """(start, stop, added token or None) of the parts of a text, by one of the tries."""
         match = np.zeros(4, np.int64)
 
-        def find(begin: int) -> tuple[int, int, int, int] | None:
-            token = added_kernels.search_text(scratch.address, trie, address_of(match), address, length, begin)
+        def find(floor: int, begin: int) -> tuple[int, int, int, int] | None:
+            token = added_kernels.search_text(scratch.address, trie, address_of(match), address, length, floor, begin)
             return None if token < 0 else (token, int(match[1]), int(match[2]), int(match[3]))
 
         return segments(find, length)

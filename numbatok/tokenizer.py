@@ -131,6 +131,45 @@ class Tokenizer:
                 return added.content.encode()
         return self._vocabulary.token_of.get(id)
 
+    def add_tokens(
+        self,
+        contents: Iterable[str],
+        *,
+        special: bool = False,
+        lstrip: bool = False,
+        rstrip: bool = False,
+        single_word: bool = False,
+        normalized: bool | None = None,
+    ) -> "Tokenizer":
+        """A new tokenizer with more added tokens; this one stays as it is, also while other threads use it.
+
+        A string that is a token already, added or not, keeps its id; others get the ids after the largest, in order.
+        The empty string is passed over. The flags are those of :class:`AddedToken`; ``normalized`` is by default what
+        ``special`` is not. For other flags each, call it several times.
+
+        >>> tokenizer = numbatok.get_encoding("gpt2").add_tokens(["<|im_start|>", "<|im_end|>"], special=True)
+        >>> tokenizer.encode("<|im_start|>Hello")
+        array([50257, 15496], dtype=uint32)
+        """
+        if isinstance(contents, str):
+            raise TypeError(f"contents must be an iterable of str, not one str ({contents!r}); pass [{contents!r}]")
+        vocabulary, added = self._vocabulary, {token.content: token.id for token in self._added}
+        following = max([len(vocabulary), *(number + 1 for number in added.values())])
+        tokens = []
+        for content in contents:
+            if not isinstance(content, str):
+                raise TypeError(f"an added token must be a str, not {type(content).__name__}")
+            if not content:
+                continue
+            number = added.get(content, vocabulary.id_of.get(content.encode("utf-8", "surrogatepass")))
+            if number is None:
+                number, following = following, following + 1
+            added[content] = number
+            flags = {"lstrip": lstrip, "rstrip": rstrip, "single_word": single_word}
+            keep = not special if normalized is None else normalized
+            tokens.append(AddedToken(content, number, special, **flags, normalized=keep))
+        return Tokenizer(replace(self._parts, added_tokens=self._added.extended(tokens), name=""))
+
     # --- encoding ---
 
     def encode(

@@ -136,8 +136,8 @@ def _spaces_after(text, position, limit, characters):
     return position
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64)")
-def next_added_token(view, work, trie, match, text, length, segment, begin, limit):
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64)")
+def next_added_token(view, work, trie, match, text, length, segment, floor, begin, limit):
     """Index of the first added token of a trie in ``text[begin:limit]``, or -1 where there is none.
 
     Parameters
@@ -147,6 +147,8 @@ def next_added_token(view, work, trie, match, text, length, segment, begin, limi
         white space included that it takes along, and where the search goes on
     text, length : address of the text and its bytes; the scratch's tail is that of this text
     segment, limit : the part of the text that counts; nothing outside is looked at
+    floor : where the token before stopped: white space before it is not taken along, and a token that would begin with
+        such and end there is none
 
     One that the caller treats as text is passed over by one byte, as in tiktoken; one that is no single word is passed
     over whole, as in ``tokenizers``.
@@ -203,9 +205,12 @@ def next_added_token(view, work, trie, match, text, length, segment, begin, limi
                     allowed_from = end
                     continue
                 if flag & ADDED_LSTRIP != 0:
-                    start = _spaces_before(source, start, begin, characters)
+                    start = max(_spaces_before(source, start, segment, characters), floor)
                 if flag & ADDED_RSTRIP != 0:
                     stop = _spaces_after(source, end, limit, characters)
+                if start >= stop:
+                    allowed_from = end
+                    continue
             set_field(match, 1, start)
             set_field(match, 2, stop)
             set_field(match, 3, end)
@@ -213,10 +218,10 @@ def next_added_token(view, work, trie, match, text, length, segment, begin, limi
     return np.int64(-1)
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64)")
-def search_text(work, first, match, text, length, begin):
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
+def search_text(work, first, match, text, length, floor, begin):
     """:func:`next_added_token` for a whole text, from Python; ``first`` is the trie's first field in the view."""
     view = field(work, WORK_VIEW)
     keep_tail(work, text, length)
-    arguments = (view, work, view + 8 * first, match, text, length, np.int64(0), begin, length)
+    arguments = (view, work, view + 8 * first, match, text, length, np.int64(0), floor, begin, length)
     return call_kernel(field(view, VIEW_FINDER), arguments)
