@@ -65,12 +65,17 @@ class _Form(Normalizer):
     def _parts(self, text: str) -> Iterator[tuple[str, Kinds | None]]:
         """Parts of the text that can be normalized alone, and the flags of their characters, None for ASCII."""
         kinds = characters()
-        restless = self._restless
         begin = 0
         while begin < len(text):
             end = begin + _PART
-            while end < len(text) and kinds[ord(text[end])] & restless:
-                end += 1
+            ahead = 1
+            while end < len(text):
+                calm = np.flatnonzero(kinds[code_points(text[end : end + ahead])] & self._restless == 0)
+                if calm.size:
+                    end += int(calm[0])
+                    break
+                end += ahead
+                ahead = min(2 * ahead, _PART)
             part = text[begin:end]
             yield part, None if part.isascii() else kinds[code_points(part)]
             begin = end
