@@ -170,10 +170,11 @@ def test_any_text(text: str) -> None:
 
 
 def test_corpus(corpus_text: str) -> None:
-    """The small corpus, as it is and decomposed."""
+    """The beginning of each file of the small corpus, as it is and decomposed: the reference is slow."""
+    begin = corpus_text[:30_000]
     for normalizer in EVERY:
-        check(normalizer, corpus_text)
-    decomposed = unicodedata.normalize("NFD", corpus_text[:100_000])
+        check(normalizer, begin)
+    decomposed = unicodedata.normalize("NFD", begin)
     for normalizer in FORMS:
         check(normalizer, decomposed)
 
