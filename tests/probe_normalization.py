@@ -31,12 +31,13 @@ def nonstarters() -> set[str]:
     return {
         character
         for character in CHARACTERS
-        if nfd(IOTA_BELOW + character)[-1] == IOTA_BELOW != character or nfd(character + OVERLAY)[0] == OVERLAY != character
+        if nfd(IOTA_BELOW + character)[-1] == IOTA_BELOW != character
+        or nfd(character + OVERLAY)[0] == OVERLAY != character
     } | {OVERLAY, IOTA_BELOW}
 
 
 def probe_characters(newest: ModuleType) -> np.ndarray:
-    """What :func:`frozen.characters` is to return; combining classes and unassigned characters are those of ``newest``."""
+    """What :func:`frozen.characters` is to return; classes and unassigned characters are those of ``newest``."""
     table = np.zeros(frozen.CODE_POINTS, np.int32)
     moving = nonstarters()
     strip_accents = normalizers.StripAccents().normalize_str

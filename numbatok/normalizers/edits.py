@@ -33,14 +33,17 @@ class Lowercase(Normalizer):
     """Lower case, character by character: a final sigma is a sigma like others."""
 
     def normalize(self, text: str) -> str:
+        """The text after the change."""
         if text.isascii():
             return text.lower()
         return _by_parts(self._lower, text.replace("\u0130", "i\u0307"))
 
     def leaves(self, text: str) -> bool:
+        """Whether the text stays as it is."""
         return self.normalize(text) == text
 
     def make_restless(self) -> Table:
+        """See :func:`restless`."""
         changing = to_lower() != 0
         changing[0x130] = True
         return table_of(changing)
@@ -57,12 +60,15 @@ class StripAccents(Normalizer):
     """Without marks (general category M); what letter and accent are in one character stays, unless NFD came before."""
 
     def normalize(self, text: str) -> str:
+        """The text after the change."""
         return text if text.isascii() else _by_parts(self._strip, text)
 
     def leaves(self, text: str) -> bool:
+        """Whether the text stays as it is."""
         return self.normalize(text) == text
 
     def make_restless(self) -> Table:
+        """See :func:`restless`."""
         return table_of(characters() & MARK != 0)
 
     def _strip(self, part: str) -> str:
@@ -81,11 +87,13 @@ class Strip(Normalizer):
     right: bool = True
 
     def normalize(self, text: str) -> str:
+        """The text after the change."""
         if self.left:
             text = text.lstrip(_white_space())
         return text.rstrip(_white_space()) if self.right else text
 
     def leaves(self, text: str) -> bool:
+        """Whether the text stays as it is."""
         return len(self.normalize(text)) == len(text)
 
     def make_restless(self) -> None:
@@ -99,9 +107,11 @@ class Prepend(Normalizer):
     prefix: str
 
     def normalize(self, text: str) -> str:
+        """The text after the change."""
         return self.prefix + text if text else text
 
     def leaves(self, text: str) -> bool:
+        """Whether the text stays as it is."""
         return not text or not self.prefix
 
     def make_restless(self) -> None:
@@ -134,16 +144,19 @@ class Replace(Normalizer):
             literals.compiled(self.pattern)
 
     def normalize(self, text: str) -> str:
+        """The text after the change."""
         if not self.is_regex:
             return text.replace(self.pattern, self.content)
         return self._search.sub(lambda match: self.content, text)
 
     def leaves(self, text: str) -> bool:
+        """Whether the text stays as it is."""
         if not self.is_regex:
             return self.pattern == self.content or self.pattern not in text
         return all(match.group() == self.content for match in self._search.finditer(text))
 
     def make_restless(self) -> Table:
+        """See :func:`restless`."""
         if self.is_regex:
             return table_of(literals.first_characters(self.pattern))
         return table_of(np.arange(CODE_POINTS) == ord(self.pattern[0]))
@@ -168,14 +181,17 @@ class Sequence(Normalizer):
         object.__setattr__(self, "normalizers", tuple(flat))
 
     def normalize(self, text: str) -> str:
+        """The text after the change."""
         for normalizer in self.normalizers:
             text = normalizer.normalize(text)
         return text
 
     def leaves(self, text: str) -> bool:
+        """Whether the text stays as it is."""
         return all(normalizer.leaves(text) for normalizer in self.normalizers)
 
     def make_restless(self) -> Table | None:
+        """See :func:`restless`."""
         tables = [restless(normalizer) for normalizer in self.normalizers]
         known = [table for table in tables if table is not None]
         if len(known) < len(tables):

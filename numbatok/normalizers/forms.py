@@ -1,6 +1,7 @@
 """The four normalization forms of Unicode (Standard Annex 15), at the reference's version of Unicode."""
 
 import functools
+import itertools
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ Kinds = npt.NDArray[np.int32]
 #: Characters in a part of a text: their code points and flags stay in the second-level cache.
 _PART = 1 << 14
 
-#: From so many marks in a row on, they are put in order here: unicodedata inserts each into those before it, which takes
-#: an hour for a million.
+#: From so many marks in a row on, they are put in order here: unicodedata inserts each into those before it, which
+#: takes minutes for a million.
 _MANY_MARKS = 32
 
 
@@ -44,14 +45,17 @@ class _Form(Normalizer):
     form: ClassVar[Literal["NFC", "NFD", "NFKC", "NFKD"]]
 
     def normalize(self, text: str) -> str:
+        """The text after the change."""
         if text.isascii():
             return text
         return "".join(self._normalize_part(part, kinds) for part, kinds in self._parts(text))
 
     def leaves(self, text: str) -> bool:
+        """Whether the text stays as it is."""
         return text.isascii() or all(self._leaves_part(part, kinds) for part, kinds in self._parts(text))
 
     def make_restless(self) -> Table:
+        """See :func:`restless`."""
         kinds = characters()
         table = table_of(kinds & MAY_CHANGE[self.form] != 0)
         table[:CODE_POINTS] |= (kinds >> CLASS_SHIFT).astype(np.uint8)  # RESTLESS has all bits set
@@ -65,12 +69,17 @@ class _Form(Normalizer):
     def _parts(self, text: str) -> Iterator[tuple[str, Kinds | None]]:
         """Parts of the text that can be normalized alone, and the flags of their characters, None for ASCII."""
         kinds = characters()
-        restless = self._restless
         begin = 0
         while begin < len(text):
             end = begin + _PART
-            while end < len(text) and kinds[ord(text[end])] & restless:
-                end += 1
+            ahead = 1
+            while end < len(text):
+                calm = np.flatnonzero(kinds[code_points(text[end : end + ahead])] & self._restless == 0)
+                if calm.size:
+                    end += int(calm[0])
+                    break
+                end += ahead
+                ahead = min(2 * ahead, _PART)
             part = text[begin:end]
             yield part, None if part.isascii() else kinds[code_points(part)]
             begin = end
@@ -91,7 +100,7 @@ class _Form(Normalizer):
         edges = [0, *(np.flatnonzero(np.diff(newer)) + 1).tolist(), len(part)]
         return "".join(
             part[begin:end] if newer[begin] else self._normalize_known(part[begin:end], kinds[begin:end])
-            for begin, end in zip(edges, edges[1:], strict=False)
+            for begin, end in itertools.pairwise(edges)
         )
 
     def _is_calm(self, kinds: Kinds) -> bool:
@@ -103,7 +112,9 @@ class _Form(Normalizer):
         marks = (kinds & (MARKS_ALONE[self.form] | 0xFF << CLASS_SHIFT)) != 0
         if np.count_nonzero(marks) >= _MANY_MARKS:
             edges = np.flatnonzero(np.diff(marks, prepend=False, append=False)).tolist()
-            runs = [(begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True) if end - begin >= _MANY_MARKS]
+            runs = [
+                (begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True) if end - begin >= _MANY_MARKS
+            ]
             pieces = []
             done = 0
             for begin, end in runs:

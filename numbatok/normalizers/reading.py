@@ -15,7 +15,9 @@ _SETTINGS = dict[str, Any]
 def _replace(settings: _SETTINGS) -> Normalizer:
     pattern = settings["pattern"]
     if not isinstance(pattern, dict) or len(pattern) != 1 or not set(pattern) <= {"String", "Regex"}:
-        raise VocabularyError(f'normalizer Replace: pattern is {shown(pattern)}, wanted {{"String": …}} or {{"Regex": …}}')
+        raise VocabularyError(
+            f'normalizer Replace: pattern is {shown(pattern)}, wanted {{"String": …}} or {{"Regex": …}}'
+        )
     (kind, text), content = *pattern.items(), settings["content"]
     return Replace(_string("Replace", kind, text), _string("Replace", "content", content), kind == "Regex")
 
