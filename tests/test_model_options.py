@@ -264,7 +264,7 @@ def test_long_pretokens(unit: str) -> None:
 # --- dropout ---------------------------------------------------------------------------------------------------------
 
 WORD = "abababcabc"
-WORD_MERGES = [("a", "b"), ("ab", "c"), ("ab", "ab"), ("c", "a"), ("abab", "abc"), ("b", "c"), ("abc", "ab")]
+WORD_MERGES = [("a", "b"), ("b", "a"), ("ab", "c"), ("ab", "ab"), ("c", "a"), ("b", "c"), ("abc", "ab"), ("ba", "b")]
 WORD_IDS = {
     token: id
     for id, token in enumerate(dict.fromkeys(["a", "b", "c", "?", *(left + right for left, right in WORD_MERGES)]))

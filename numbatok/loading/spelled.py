@@ -131,15 +131,15 @@ def _check_different(data: bytes, starts: list[int], tokens: list[str]) -> None:
 
 def _flat(merges: Sequence[str | Sequence[str]]) -> tuple[list[str], list[str]]:
     """(left parts, right parts); ValueError or TypeError where a merge has another form."""
-    kinds = set(map(type, merges))
-    if kinds <= {str}:
+    if all(isinstance(merge, str) for merge in merges):
         if set(map(str.count, merges, repeat(" "))) - {1}:  # type: ignore[arg-type]
             raise ValueError("a merge has not one space")
         flat = " ".join(merges).split(" ") if merges else []  # type: ignore[arg-type]
     else:
-        if not kinds <= {list, tuple} or set(map(len, merges)) != {2}:
+        pairs = [merge.split(" ") if isinstance(merge, str) else merge for merge in merges]
+        if not set(map(type, pairs)) <= {list, tuple} or set(map(len, pairs)) != {2}:
             raise ValueError("a merge has not two parts")
-        flat = list(chain.from_iterable(merges))
+        flat = list(chain.from_iterable(pairs))
         if set(map(type, flat)) != {str}:
             raise ValueError("a part of a merge is not a string")
     return flat[::2], flat[1::2]
