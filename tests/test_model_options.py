@@ -314,8 +314,8 @@ def test_dropout_of_one_merges_nothing_and_of_nearly_nothing_everything() -> Non
 
 def test_dropout_draws_anew_each_time_and_can_be_seeded() -> None:
     """No cache answers, whatever the length; the same seed gives the same ids."""
-    tokenizer = tokenizer_of(WORD_IDS, WORD_MERGES, "byte", dropout=0.6)
-    for text in (WORD, WORD * 2, WORD * 30, WORD * 2000):
+    tokenizer = tokenizer_of(WORD_IDS, WORD_MERGES, "byte", dropout=0.98)
+    for text in (WORD, WORD * 2, WORD * 30, WORD * 100):
         engine_of(tokenizer).seed(5)
         seen = [tuple(tokenizer.encode(text).tolist()) for _ in range(50)]
         assert len(set(seen)) > 2
@@ -325,7 +325,7 @@ def test_dropout_draws_anew_each_time_and_can_be_seeded() -> None:
         assert [tuple(tokenizer.encode(text).tolist()) for _ in range(50)] == seen
     for seed in (6, None, None):
         engine_of(tokenizer).seed(seed)
-        assert tuple(tokenizer.encode(WORD * 2000).tolist()) not in seen
+        assert tuple(tokenizer.encode(WORD * 100).tolist()) not in seen
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------
