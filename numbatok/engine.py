@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from numbatok.added_tokens import AddedTokens
 from numbatok.errors import DisallowedToken, UnknownId
-from numbatok.kernels import build, cache, decode, dtypes, encode, merge, spans, starts, text
+from numbatok.kernels import build, cache, decode, dtypes, encode, merge, spans, spelled, starts, text
 from numbatok.kernels.jit import kernels
 from numbatok.loading import byte_level
 from numbatok.memory import address_of
@@ -32,7 +32,7 @@ _LENGTH = _TEXT + 8
 _COUNT = _TEXT + 16
 
 # The kernels of a call, by what the tokenizer does; `numbatok warmup` compiles them all.
-MODULES = (build, cache, decode, encode, merge, spans, starts, text)
+MODULES = (build, cache, decode, encode, merge, spans, spelled, starts, text)
 
 MOST_ID_TABLE = 1 << 24  # ids below this, or four times the tokens, are decoded through a table by id
 
