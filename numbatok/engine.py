@@ -13,7 +13,23 @@ import numpy.typing as npt
 
 from numbatok.added_tokens import AddedTokens
 from numbatok.errors import DisallowedToken, UnknownId
-from numbatok.kernels import build, cache, decode, dtypes, encode, merge, spans, text, walk_cl100k, walk_o200k, walk_r50k
+from numbatok.kernels import (
+    build,
+    cache,
+    decode,
+    dtypes,
+    encode,
+    merge,
+    spans,
+    text,
+    walk_bloom,
+    walk_cl100k,
+    walk_clip,
+    walk_deepseek,
+    walk_o200k,
+    walk_parts,
+    walk_r50k,
+)
 from numbatok.kernels.jit import kernels
 from numbatok.memory import address_of
 from numbatok.patterns.known import WALKS, character_classes, parameters
@@ -29,7 +45,8 @@ _LENGTH = _TEXT + 8
 _COUNT = _TEXT + 16
 
 # The kernels of a call, by what the tokenizer does; `numbatok warmup` compiles them all.
-MODULES = (build, cache, decode, encode, merge, spans, text, walk_cl100k, walk_o200k, walk_r50k)
+WALKERS = (walk_bloom, walk_cl100k, walk_clip, walk_deepseek, walk_o200k, walk_parts, walk_r50k)
+MODULES = (build, cache, decode, encode, merge, spans, text, *WALKERS)
 
 MOST_ID_TABLE = 1 << 24  # ids below this, or four times the tokens, are decoded through a table by id
 
@@ -117,6 +134,7 @@ class Engine:
         self._set_table(dtypes.VIEW_CLASSES, character_classes(walker))
         for place, value in parameters(walker).items():
             self._view[place] = value
+        self._view[dtypes.VIEW_DROPS] = WALKS[walker].drops
         self._view[dtypes.VIEW_WALKER] = kernels[WALKS[walker].kernel].address
         self._view[dtypes.VIEW_KEYER] = spans.key_pretokens.address
         self._view[dtypes.VIEW_LOOKER] = cache.look_up.address

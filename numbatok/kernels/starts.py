@@ -182,9 +182,9 @@ def wide_classes(view, text, base, position, stop, wanted):
 def first_bytes_before(bits, bits_before, inner, inner_before):
     """(here, before): the last bytes of characters, moved to their first bytes, in this block and the one before.
 
-    ``inner`` has the bytes after the first of the characters, of two or three bytes.
+    ``inner`` has the bytes after the first of the characters.
     """
-    for _ in range(2):
+    for _ in range(3):
         moved = bits & inner
         moved_before = bits_before & inner_before
         bits = (bits ^ moved) | moved >> ONE

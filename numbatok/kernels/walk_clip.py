@@ -1,0 +1,103 @@
+"""The walker of CLIP's rule: see :mod:`numbatok.kernels.starts`."""
+
+import numpy as np
+
+from numbatok.kernels.dtypes import ALL_ONES, ONE, WORK_DROPPED, WORK_STARTS, ZERO
+from numbatok.kernels.intrinsics import array_at, at, put, table, trailing_zeros
+from numbatok.kernels.jit import helper, kernel
+from numbatok.kernels.starts import (
+    TOP,
+    ascii_letters,
+    block_address,
+    equal_to,
+    in_range,
+    letter_leads,
+    valid_bits,
+    wide_classes,
+)
+from numbatok.kernels.walk_r50k import contraction_bytes
+
+_START = np.frombuffer(b"<|startoftext|>", np.uint8).copy()
+_END = np.frombuffer(b"<|endoftext|>", np.uint8).copy()
+
+
+@helper
+def _token_bytes(text, position, stop):
+    """Bytes of ``<|startoftext|>`` or ``<|endoftext|>`` if the text has it at ``position``, else 0."""
+    source = array_at(text, stop, np.uint8)
+    for token in (_START, _END):
+        size = len(token)
+        same = stop - position >= size
+        place = 0
+        while same and place < size:
+            same = at(source, position + place) == token[place]
+            place += 1
+        if same:
+            return size
+    return 0
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
+def walk_clip(view, work, text, length, base, stop, blocks):
+    r"""Walk ``<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|\p{L}+|\p{N}|[^\s\p{L}\p{N}]+``, gaps dropped.
+
+    Runs of letters and of others, single numbers, and what goes before these where others begin: a contraction, or one
+    of the two tokens. The gaps are runs of white space, marked in WORK_DROPPED.
+
+    Parameters and result: see :mod:`numbatok.kernels.starts`. Classes: LETTER, NUMBER, SPACE.
+    """
+    starts = table(work, WORK_STARTS, np.uint64)
+    dropped = table(work, WORK_DROPPED, np.uint64)
+    letter_before = space_before = other_before = ZERO
+    until = base  # a contraction or token reaches so far, and a pretoken begins there
+    for block in range(blocks):
+        position = base + 64 * block
+        bytes_ = block_address(work, text, length, position)
+        valid = valid_bits(position, stop)
+        letter = ascii_letters(bytes_) & valid
+        number = in_range(bytes_, 48, 10) & valid
+        space = (in_range(bytes_, 9, 5) | equal_to(bytes_, 32)) & valid
+        special = (equal_to(bytes_, 39) | equal_to(bytes_, 60)) & valid  # ' and <
+        high = in_range(bytes_, 128, 128) & valid
+        inner = ZERO
+        if high != ZERO:
+            inner = in_range(bytes_, 0x80, 0x40)
+            whole = letter_leads(bytes_, high) & valid
+            letter |= whole
+            high &= ~whole
+            if high != ZERO:
+                letters, numbers, spaces, _, _, _, _ = wide_classes(view, text, base, position, stop, high)
+                letter |= letters
+                number |= numbers
+                space |= spaces
+        other = valid & ~(letter | number | space)
+        begins = letter & ~(letter << ONE | letter_before)
+        begins |= other & ~(other << ONE | other_before)
+        begins |= number & ~inner
+        gone = space & ~(space << ONE | space_before)
+
+        if until >= position:
+            end = np.uint64(until - position)
+            begins &= ALL_ONES << end
+            begins |= (ONE << end) & ~space
+            until = np.int64(-1)
+        bits = special & begins
+        while bits != ZERO:
+            place = np.int64(trailing_zeros(bits))
+            bits &= bits - ONE
+            size = np.int64(contraction_bytes(text, position + place, stop))
+            if size == 0:
+                size = np.int64(_token_bytes(text, position + place, stop))
+            if size != 0:
+                begins &= ~((((ONE << np.uint64(size)) - ONE) ^ ONE) << np.uint64(place))
+                if place + size >= 64:
+                    until = position + place + size
+                else:
+                    begins |= (ONE << np.uint64(place + size)) & ~space
+                    bits = special & begins & (ALL_ONES << np.uint64(place + size))
+        put(starts, block, (begins | gone) & valid)
+        put(dropped, block, gone)
+        letter_before = letter >> TOP
+        space_before = space >> TOP
+        other_before = other >> TOP
+    return min(stop, base + 64 * blocks)
