@@ -157,7 +157,7 @@ _CL100K = (
 _NOT_HAN = r"&&[^\p{Han}]"
 _DEEPSEEK = (
     r"\p{N}{1,3}",
-    r"[一-龥\u3040-ゟ゠-ヿ]+",
+    "[一-龥぀-ゟ゠-ヿ]+",
     r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|"""
     + _BLANKS,
 )
@@ -168,7 +168,9 @@ _GPT2_SPELLINGS = (
     r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
 )
 _BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
-_CLIP = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+_CLIP = Split(
+    r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+", "removed", invert=True
+)
 
 #: Every walk by its name.
 WALKS: dict[str, Walk] = {
@@ -216,7 +218,13 @@ WALKS: dict[str, Walk] = {
     ),
     # DeepSeek V3, V3.1, R1, V4.
     "deepseek_v3": Walk(
-        "walk_deepseek", _deepseek_classes, _in_each_syntax(*map(Split, _DEEPSEEK)), {"VIEW_GROUP": 3}
+        "walk_deepseek",
+        _deepseek_classes,
+        (
+            *_in_each_syntax(*map(Split, _DEEPSEEK)),
+            *_in_each_syntax(*(Split(step.replace(r"\r\n", "\r\n")) for step in _DEEPSEEK)),
+        ),
+        {"VIEW_GROUP": 3},
     ),
     # StarCoder, Refact, Command-R.
     "starcoder": Walk(
@@ -238,7 +246,15 @@ WALKS: dict[str, Walk] = {
         {"VIEW_OPTIONS": 2},
     ),
     "bloom": Walk("walk_bloom", _bloom_classes, _in_each_syntax(Split(_BLOOM))),
-    "clip": Walk("walk_clip", _plain_classes, _in_each_syntax(Split(_CLIP, "removed", invert=True)), drops=True),
+    "clip": Walk("walk_clip", _plain_classes, _in_each_syntax(_CLIP), drops=True),
+    # The same in a file whose ByteLevel cuts by GPT-2's rule too.
+    "clip_cut_again": Walk(
+        "walk_clip",
+        _plain_classes,
+        tuple(rule for gpt2 in _GPT2_SPELLINGS for rule in _in_each_syntax(_CLIP, Split(gpt2))),
+        {"VIEW_OPTIONS": 1},
+        drops=True,
+    ),
 }
 
 #: Name of the walk of each known rule.
