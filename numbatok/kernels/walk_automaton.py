@@ -30,7 +30,8 @@ from numbatok.kernels.dtypes import (
 from numbatok.kernels.intrinsics import array_at, at, field, load_u64, put, range_mask, set_field, table, trailing_zeros
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import character_at
-from numbatok.patterns import automaton, compile as layout
+from numbatok.patterns import automaton
+from numbatok.patterns import compile as layout
 
 _U8 = np.uint8
 _HIGH_BITS = np.uint64(0x8080808080808080)
@@ -42,9 +43,7 @@ _BACK_GAP = np.uint32(automaton.BACK_GAP)
 _MARK = np.uint32(automaton.MARK)
 _MARK_DROPPED = np.uint32(automaton.MARK_DROPPED)
 _ANY_BACK = np.uint32(automaton.BACK | automaton.BACK_GAP)
-_ACTIONS = np.uint32(
-    automaton.ANCHOR | automaton.BACK | automaton.BACK_GAP | automaton.MARK | automaton.MARK_DROPPED
-)
+_ACTIONS = np.uint32(automaton.ANCHOR | automaton.BACK | automaton.BACK_GAP | automaton.MARK | automaton.MARK_DROPPED)
 _ROW_SHIFT = np.uint32(automaton.ROW_SHIFT)
 
 RUN = 56  # bytes of ASCII read at once: with the three before them, their bits fit a word
@@ -203,8 +202,10 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
                 size = np.int64(1)
             else:
                 code_point, size = character_at(source, position, stop)
-                if marking and row >= first_far and _marked(
-                    marks, (row - first_far) // width * span + position - begin
+                if (
+                    marking
+                    and row >= first_far
+                    and _marked(marks, (row - first_far) // width * span + position - begin)
                 ):
                     entry = at(cells, row + width - 1)
                 else:
