@@ -27,7 +27,18 @@ from numbatok.kernels.dtypes import (
     WORK_STARTS,
     ZERO,
 )
-from numbatok.kernels.intrinsics import array_at, at, field, load_u64, put, range_mask, set_field, table, trailing_zeros
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    at_sum,
+    field,
+    load_u64,
+    put,
+    range_mask,
+    set_field,
+    table,
+    trailing_zeros,
+)
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import character_at
 from numbatok.patterns import automaton
@@ -105,7 +116,7 @@ def _read_run(source, position, run, classes, cells, row, shift):
     pieces = ZERO
     i = np.int64(0)
     while True:
-        entry = at(cells, row + np.int64(at(classes, np.int64(at(source, position + i)))))
+        entry = at_sum(cells, np.int64(at(classes, np.int64(at(source, position + i)))), row)
         pieces |= np.uint64(entry >> shift & _PIECES) << np.uint64(i)
         i += 1
         if entry & _ACTIONS != np.uint32(0) or i >= run:
@@ -139,6 +150,11 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
     after_gap = np.int64(at(program, header + layout.STEP_AFTER_GAP))
     first_far = np.int64(at(program, header + layout.STEP_FIRST_FAR))
     depth = np.int64(at(program, header + layout.STEP_DEPTH))
+    skips = at(program, header + layout.STEP_SKIPS) != np.uint32(0)
+    low = np.uint8(at(program, header + layout.STEP_RANGES))
+    count = np.uint8(at(program, header + layout.STEP_RANGES + 1))
+    low_2 = np.uint8(at(program, header + layout.STEP_RANGES + 2))
+    count_2 = np.uint8(at(program, header + layout.STEP_RANGES + 3))
     marks = table(work, WORK_MARKS, np.uint64)
 
     _set_bit(starts, begin - base)
@@ -178,6 +194,16 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
                 room = limit - position
                 if room >= 64:
                     high = range_mask(source, position, _U8(128), _U8(128), _U8(0))
+                    if skips and row == after_gap:
+                        halts = high | range_mask(source, position, low, count, _U8(0))
+                        halts |= range_mask(source, position, low_2, count_2, _U8(0))
+                        skipped = np.int64(trailing_zeros(halts))
+                        if skipped > 0:
+                            position += skipped
+                            before = position - 1
+                            before_2 = position - 2
+                            before_3 = position - 3
+                            continue
                     run = min(np.int64(trailing_zeros(high)), np.int64(RUN))
                 elif room >= 8:
                     run = np.int64(trailing_zeros(load_u64(source, position) & _HIGH_BITS)) >> 3

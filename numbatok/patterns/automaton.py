@@ -314,7 +314,7 @@ def _without_needless(
     following: npt.NDArray[np.int64], ends: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """(next, ends, certain) without transitions that can't lead to a match and without marks always overridden."""
-    useful: npt.NDArray[np.bool_] = ends.any(axis=1, keepdims=True)[:, 0]
+    useful = np.array([row.any() for row in ends], np.bool_)
     while True:
         more = useful | (useful[following] & (following >= 0)).any(axis=1)
         if (more == useful).all():

@@ -220,10 +220,15 @@ def posix_class(name: str, syntax: Syntax) -> CharSet | None:
 def fold_case(chars: CharSet) -> CharSet:
     """The set and all characters that differ from one of it in case alone."""
     variants = unicode.case_variants()
-    points = np.fromiter(variants, np.int64, len(variants))
+    points = _cased()
     found = points[charsets.contains(chars, points)].tolist()
     extra = {other for point in found for other in variants[point]}
     return charsets.union(chars, charsets.from_ranges((point, point) for point in extra)) if extra else chars
+
+
+@functools.cache
+def _cased() -> CharSet:
+    return np.array(list(unicode.case_variants()), np.int64)
 
 
 @functools.cache
