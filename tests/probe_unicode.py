@@ -3,8 +3,8 @@
     python tests/probe_unicode.py            # compare the tables with the installed references
     python tests/probe_unicode.py --write    # make them anew
 
-The tables are what ``numbatok.patterns.unicode`` reads: neither ``unicodedata`` nor ``regex`` agrees with the references
-(their Unicode is newer), so splitting by either would give other ids.
+The tables are what ``numbatok.patterns.unicode`` reads: neither ``unicodedata`` nor ``regex`` agrees with the
+references (their Unicode is newer), so splitting by either would give other ids.
 """
 
 import argparse
@@ -32,10 +32,10 @@ def matched_by_tiktoken(pattern: str) -> np.ndarray:
     return np.frombuffer(kept.encode("utf-32-le"), np.uint32)
 
 
-def matched_by_tokenizers(pattern: str) -> np.ndarray:
-    """The same in Hugging Face tokenizers."""
+def matched_by_tokenizers(pattern: str, characters: str = EVERY_CHARACTER) -> np.ndarray:
+    """The same in Hugging Face tokenizers, of all characters or some."""
     split = pre_tokenizers.Split(tokenizers.Regex(pattern), "removed", invert=True)
-    kept = "".join(piece for piece, _ in split.pre_tokenize_str(EVERY_CHARACTER))
+    kept = "".join(piece for piece, _ in split.pre_tokenize_str(characters))
     return np.frombuffer(kept.encode("utf-32-le"), np.uint32)
 
 
@@ -76,18 +76,20 @@ def matched_by_pre_tokenizer(pre_tokenizer) -> np.ndarray:
 
 
 def probe_sets() -> dict[str, np.ndarray]:
-    """The code points of each named set; of the scripts, those that both references know, and the same."""
+    """The code points of each named set; of the scripts, those that ``tokenizers`` knows."""
     sets = {}
+    assigned = "".join(c for c in EVERY_CHARACTER if not _in_category(c, "Cn", "Co"))
     for script in SCRIPTS:
         name = script.lower().replace("_", "")
         try:
-            sets[name] = matched_by_tokenizers(rf"\p{{{script}}}")
+            sets[name] = matched_by_tokenizers(rf"\p{{{script}}}", assigned)
         except Exception as error:  # its class is no other
             print(f"{script} is left out: {error}")
     for name in ("Alphabetic", "Lowercase", "Uppercase"):
         sets[name.lower()] = matched_by_tiktoken(rf"\p{{{name}}}")
     sets["word"] = matched_by_tiktoken(r"\w")
     sets["word oniguruma"] = matched_by_tokenizers(r"\w")
+    sets["word in class oniguruma"] = matched_by_tokenizers(r"[\w]")
     sets["punct oniguruma"] = matched_by_tokenizers(r"[[:punct:]]")
     sets["isnumeric"] = matched_by_pre_tokenizer(pre_tokenizers.Digits(individual_digits=True))
     sets["ispunctuation"] = matched_by_pre_tokenizer(pre_tokenizers.Punctuation())
@@ -113,15 +115,18 @@ def probe_case() -> list[tuple[int, int]]:
     return sorted(pairs)
 
 
+def _in_category(character: str, *names: str) -> bool:
+    number = unicode.categories()[ord(character)] & ~np.uint8(unicode.WHITE_SPACE)
+    return unicode.CATEGORIES[number] in names
+
+
 def _has_case(character: str) -> bool:
-    point = ord(character)
-    kinds = unicode.CATEGORIES[unicode.categories()[point] & ~np.uint8(unicode.WHITE_SPACE)]
     changed = {character.upper(), character.lower(), character.casefold(), character.title()} != {character}
-    return changed or kinds in ("Lu", "Ll", "Lt")
+    return changed or _in_category(character, "Lu", "Ll", "Lt")
 
 
 def packed_sets(sets: dict[str, np.ndarray], pairs: list[tuple[int, int]]) -> bytes:
-    """The content of the file of sets: a line of JSON with the counts, then differences of code points."""
+    """The content of the file of sets: a line of JSON with the counts, then differences of code points by bytes."""
     changes = {}
     for name, points in sets.items():
         inside = np.zeros(unicode.CODE_POINTS + 2, np.int8)
@@ -130,7 +135,8 @@ def packed_sets(sets: dict[str, np.ndarray], pairs: list[tuple[int, int]]) -> by
     header = {"sets": {name: len(values) for name, values in changes.items()}, "pairs": len(pairs)}
     firsts, seconds = np.array(pairs).T
     body = np.concatenate([*changes.values(), np.diff(firsts, prepend=0), seconds]).astype("<u4")
-    return zlib.compress(json.dumps(header).encode() + b"\n" + body.tobytes(), 9)
+    planes = body.view(np.uint8).reshape(-1, 4).T
+    return zlib.compress(json.dumps(header).encode() + b"\n" + planes.tobytes(), 9)
 
 
 def main() -> int:

@@ -134,6 +134,25 @@ def at(typingctx, array, index):
 
 
 @intrinsic
+def at_sum(typingctx, array, early, late):
+    """``array[early + late]`` without a check, for a loop in which ``late`` depends on the element loaded before.
+
+    Its address is that of ``early`` plus ``late``, so that one addition less stands between the loads.
+    """
+    signature = array.dtype(array, types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        parts = context.make_array(array)(context, builder, args[0])
+        if config.BOUNDSCHECK:
+            index = builder.add(args[1], args[2])
+            itemsize = context.get_abi_sizeof(context.get_data_type(array.dtype))
+            return builder.load(_element_pointer(context, builder, array, args[0], index, itemsize))
+        return builder.load(builder.gep(builder.gep(parts.data, [args[1]]), [args[2]]))
+
+    return signature, codegen
+
+
+@intrinsic
 def put(typingctx, array, index, value):
     """``array[index] = value`` without a bounds check or wraparound."""
     signature = types.void(array, types.int64, array.dtype)

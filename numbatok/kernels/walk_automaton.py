@@ -27,10 +27,22 @@ from numbatok.kernels.dtypes import (
     WORK_STARTS,
     ZERO,
 )
-from numbatok.kernels.intrinsics import array_at, at, field, load_u64, put, range_mask, set_field, table, trailing_zeros
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    at_sum,
+    field,
+    load_u64,
+    put,
+    range_mask,
+    set_field,
+    table,
+    trailing_zeros,
+)
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import character_at
-from numbatok.patterns import automaton, compile as layout
+from numbatok.patterns import automaton
+from numbatok.patterns import compile as layout
 
 _U8 = np.uint8
 _HIGH_BITS = np.uint64(0x8080808080808080)
@@ -42,9 +54,7 @@ _BACK_GAP = np.uint32(automaton.BACK_GAP)
 _MARK = np.uint32(automaton.MARK)
 _MARK_DROPPED = np.uint32(automaton.MARK_DROPPED)
 _ANY_BACK = np.uint32(automaton.BACK | automaton.BACK_GAP)
-_ACTIONS = np.uint32(
-    automaton.ANCHOR | automaton.BACK | automaton.BACK_GAP | automaton.MARK | automaton.MARK_DROPPED
-)
+_ACTIONS = np.uint32(automaton.ANCHOR | automaton.BACK | automaton.BACK_GAP | automaton.MARK | automaton.MARK_DROPPED)
 _ROW_SHIFT = np.uint32(automaton.ROW_SHIFT)
 
 RUN = 56  # bytes of ASCII read at once: with the three before them, their bits fit a word
@@ -98,6 +108,23 @@ def _last_bit(bitmap, end):
 
 
 @helper
+def _read_run(source, position, run, classes, cells, row, shift):
+    """(pieces, bytes read, last entry) of reading at least one byte of ASCII, up to the first with an action.
+
+    Bit ``i`` of ``pieces`` is the byte ``position - 3 + i``; ``shift`` chooses pieces that begin or that are dropped.
+    """
+    pieces = ZERO
+    i = np.int64(0)
+    while True:
+        entry = at_sum(cells, np.int64(at(classes, np.int64(at(source, position + i)))), row)
+        pieces |= np.uint64(entry >> shift & _PIECES) << np.uint64(i)
+        i += 1
+        if entry & _ACTIONS != np.uint32(0) or i >= run:
+            return pieces, i, entry
+        row = np.int64(entry >> _ROW_SHIFT)
+
+
+@helper
 def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
     """Mark the pieces of one step in ``text[begin:limit]``, where ``limit`` is the end of the text for it or not.
 
@@ -112,13 +139,22 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
     classes = table(view, VIEW_CLASSES, np.uint8)
     program = table(view, VIEW_PROGRAM, np.uint32)
     header = layout.HEADER_WORDS + step * layout.STEP_WORDS
-    entries = np.int64(at(program, header + layout.STEP_TABLE))
+    cells = array_at(
+        field(view, VIEW_PROGRAM) + 4 * np.int64(at(program, header + layout.STEP_TABLE)),
+        len(program) - np.int64(at(program, header + layout.STEP_TABLE)),
+        np.uint32,
+    )
     width = np.int64(at(program, header + layout.STEP_WIDTH))
     rows = np.int64(at(program, header + layout.STEP_ROWS))
-    after_match = np.int64(at(program, header + layout.STEP_AFTER_MATCH)) + entries
-    after_gap = np.int64(at(program, header + layout.STEP_AFTER_GAP)) + entries
-    first_far = np.int64(at(program, header + layout.STEP_FIRST_FAR)) + entries
+    after_match = np.int64(at(program, header + layout.STEP_AFTER_MATCH))
+    after_gap = np.int64(at(program, header + layout.STEP_AFTER_GAP))
+    first_far = np.int64(at(program, header + layout.STEP_FIRST_FAR))
     depth = np.int64(at(program, header + layout.STEP_DEPTH))
+    skips = at(program, header + layout.STEP_SKIPS) != np.uint32(0)
+    low = np.uint8(at(program, header + layout.STEP_RANGES))
+    count = np.uint8(at(program, header + layout.STEP_RANGES + 1))
+    low_2 = np.uint8(at(program, header + layout.STEP_RANGES + 2))
+    count_2 = np.uint8(at(program, header + layout.STEP_RANGES + 3))
     marks = table(work, WORK_MARKS, np.uint64)
 
     _set_bit(starts, begin - base)
@@ -141,9 +177,9 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
             if not is_end:
                 return 0
             if marking and row >= first_far and _marked(marks, (row - first_far) // width * span + position - begin):
-                entry = at(program, row + width - 1)
+                entry = at(cells, row + width - 1)
             else:
-                entry = at(program, row + width - 2)
+                entry = at(cells, row + width - 2)
             _put_pieces(starts, entry & _PIECES, base, position, before, before_2, before_3)
             if drops:
                 _put_pieces(dropped, entry >> _DROPPED_SHIFT & _PIECES, base, position, before, before_2, before_3)
@@ -158,43 +194,52 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
                 room = limit - position
                 if room >= 64:
                     high = range_mask(source, position, _U8(128), _U8(128), _U8(0))
+                    if skips and row == after_gap:
+                        halts = high | range_mask(source, position, low, count, _U8(0))
+                        halts |= range_mask(source, position, low_2, count_2, _U8(0))
+                        skipped = np.int64(trailing_zeros(halts))
+                        if skipped > 0:
+                            position += skipped
+                            before = position - 1
+                            before_2 = position - 2
+                            before_3 = position - 3
+                            continue
                     run = min(np.int64(trailing_zeros(high)), np.int64(RUN))
                 elif room >= 8:
                     run = np.int64(trailing_zeros(load_u64(source, position) & _HIGH_BITS)) >> 3
             if run > 0:
-                pieces = ZERO
-                dropped_pieces = ZERO
-                i = np.int64(0)
-                while i < run:
-                    entry = at(program, row + np.int64(at(classes, np.int64(at(source, position + i)))))
-                    pieces |= np.uint64(entry & _PIECES) << np.uint64(i)
-                    dropped_pieces |= np.uint64(entry >> _DROPPED_SHIFT & _PIECES) << np.uint64(i)
-                    row = entries + np.int64(entry >> _ROW_SHIFT)
-                    if entry & _ACTIONS != np.uint32(0):
-                        break
-                    i += 1
+                pieces, i, last = _read_run(source, position, run, classes, cells, row, np.uint32(0))
                 _or_bits(starts, position - 3 - base, pieces)
                 if drops:
-                    _or_bits(dropped, position - 3 - base, dropped_pieces)
+                    pieces, _, _ = _read_run(source, position, i, classes, cells, row, _DROPPED_SHIFT)
+                    _or_bits(dropped, position - 3 - base, pieces)
+                entry = last
+                row = np.int64(entry >> _ROW_SHIFT)
                 position += i
                 before = position - 1
                 before_2 = position - 2
                 before_3 = position - 3
-                if i == run:
+                if entry & _ACTIONS == np.uint32(0):
                     continue
+                position -= 1
+                before -= 1
+                before_2 -= 1
+                before_3 -= 1
                 size = np.int64(1)
             else:
                 code_point, size = character_at(source, position, stop)
-                if marking and row >= first_far and _marked(
-                    marks, (row - first_far) // width * span + position - begin
+                if (
+                    marking
+                    and row >= first_far
+                    and _marked(marks, (row - first_far) // width * span + position - begin)
                 ):
-                    entry = at(program, row + width - 1)
+                    entry = at(cells, row + width - 1)
                 else:
-                    entry = at(program, row + np.int64(at(classes, code_point)))
+                    entry = at(cells, row + np.int64(at(classes, code_point)))
                 _put_pieces(starts, entry & _PIECES, base, position, before, before_2, before_3)
                 if drops:
                     _put_pieces(dropped, entry >> _DROPPED_SHIFT & _PIECES, base, position, before, before_2, before_3)
-                row = entries + np.int64(entry >> _ROW_SHIFT)
+                row = np.int64(entry >> _ROW_SHIFT)
 
         # What is rare.
         if entry & _MARK != np.uint32(0):
@@ -211,10 +256,10 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
                     if place >= limit:
                         break
                     code_point, size = character_at(source, place, stop)
-                    state = entries + np.int64(at(program, state + np.int64(at(classes, code_point))) >> _ROW_SHIFT)
+                    state = np.int64(at(cells, state + np.int64(at(classes, code_point))) >> _ROW_SHIFT)
                     place += size
             elif read_again > 2 * span + FREE_OVERRUN:
-                words = ((entries + rows * width - first_far) // width * span >> 6) + 2
+                words = ((rows * width - first_far) // width * span >> 6) + 2
                 if len(marks) < words:
                     set_field(work, WORK_NEEDED, words)
                     return NEED_MARKS
