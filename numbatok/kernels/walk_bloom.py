@@ -3,9 +3,9 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ONE, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import at, put, table
+from numbatok.kernels.intrinsics import at, equal_to, in_range, put, table
 from numbatok.kernels.jit import kernel
-from numbatok.kernels.starts import TOP, block_address, equal_to, in_range, letter_leads, valid_bits, wide_classes
+from numbatok.kernels.starts import TOP, block_address, letter_leads, valid_bits, wide_classes
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64)")

@@ -3,14 +3,21 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ALL_ONES, ONE, VIEW_OPTIONS, WORK_DROPPED, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import array_at, at, field, put, table, trailing_zeros
+from numbatok.kernels.intrinsics import (
+    array_at,
+    ascii_letters,
+    at,
+    equal_to,
+    field,
+    in_range,
+    put,
+    table,
+    trailing_zeros,
+)
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,
-    ascii_letters,
     block_address,
-    equal_to,
-    in_range,
     letter_leads,
     valid_bits,
     wide_classes,

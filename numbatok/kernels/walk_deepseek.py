@@ -3,18 +3,16 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ONE, VIEW_GROUP, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import at, field, put, table, trailing_zeros
+from numbatok.kernels.intrinsics import ascii_letters, at, equal_to, field, in_range, put, table, trailing_zeros
 from numbatok.kernels.jit import kernel
 from numbatok.kernels.starts import (
     TOP,
     TWO,
     add_start,
-    ascii_letters,
     block_address,
-    equal_to,
     first_bytes_before,
     groups_of_three,
-    in_range,
+    late_han,
     settle_turns,
     valid_bits,
     wide_classes,
@@ -71,7 +69,7 @@ def walk_deepseek(view, work, text, length, base, stop, blocks):
             inner = in_range(bytes_, 0x80, 0x40)
             # Characters whose first bytes say all, as in `letter_leads`; E9 is not all of the script.
             pairs = in_range(bytes_, 0xD0, 2) & high
-            han = in_range(bytes_, 0xE5, 4) & high
+            han = (in_range(bytes_, 0xE5, 4) | late_han(bytes_)) & high
             hangul = in_range(bytes_, 0xEB, 2) & high
             han = (han | han << ONE | han << TWO) & valid
             whole = (pairs | pairs << ONE | hangul | hangul << ONE | hangul << TWO) & valid | han

@@ -3,19 +3,17 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ONE, VIEW_GROUP, VIEW_OPTIONS, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import at, field, put, table, trailing_zeros
+from numbatok.kernels.intrinsics import ascii_letters, at, equal_to, field, in_range, put, table, trailing_zeros
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,
     TWO,
     add_start,
-    ascii_letters,
     block_address,
     contraction_bytes,
-    equal_to,
     first_bytes_before,
     groups_of_three,
-    in_range,
+    late_han,
     settle_turns,
     valid_bits,
     wide_classes,
@@ -76,8 +74,10 @@ def _one_by_one(
             if number & bit != ZERO and (state == _FIRST or state == _SECOND):
                 kept_numbers |= run
                 state = _SECOND if state == _FIRST else _APART
-            elif letter & bit == ZERO and number & bit == ZERO and (
-                state == _ALONE or state == _TOGETHER or blanks & bit != ZERO
+            elif (
+                letter & bit == ZERO
+                and number & bit == ZERO
+                and (state == _ALONE or state == _TOGETHER or blanks & bit != ZERO)
             ):
                 together |= run
                 state = _TOGETHER
@@ -188,7 +188,7 @@ def walk_o200k(view, work, text, length, base, stop, blocks):
             small = d0 & ~capital | d1
             capital |= capital << ONE
             small |= small << ONE
-            han = in_range(bytes_, 0xE5, 5) & high
+            han = (in_range(bytes_, 0xE5, 5) | late_han(bytes_)) & high
             hangul = in_range(bytes_, 0xEB, 2) & high
             han |= han << ONE | han << TWO
             hangul |= hangul << ONE | hangul << TWO

@@ -3,16 +3,23 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ONE, VIEW_OPTIONS, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import array_at, at, field, put, table, trailing_zeros
+from numbatok.kernels.intrinsics import (
+    array_at,
+    ascii_letters,
+    at,
+    equal_to,
+    field,
+    in_range,
+    put,
+    table,
+    trailing_zeros,
+)
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,
-    ascii_letters,
     block_address,
-    equal_to,
     first_bytes_before,
     groups_of_three,
-    in_range,
     letter_leads,
     valid_bits,
     wide_classes,

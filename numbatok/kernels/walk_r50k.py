@@ -3,15 +3,12 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ONE, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import array_at, at, put, table, trailing_zeros
+from numbatok.kernels.intrinsics import array_at, ascii_letters, at, equal_to, in_range, put, table, trailing_zeros
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,
-    ascii_letters,
     block_address,
-    equal_to,
     first_bytes_before,
-    in_range,
     letter_leads,
     valid_bits,
     wide_classes,

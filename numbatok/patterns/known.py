@@ -83,9 +83,7 @@ def _marked(**groups: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
 
 def _plain_classes() -> npt.NDArray[np.uint8]:
     """Letters, numbers, white space."""
-    return _marked(
-        LETTER=unicode.in_categories("L"), NUMBER=unicode.in_categories("N"), SPACE=unicode.white_space()
-    )
+    return _marked(LETTER=unicode.in_categories("L"), NUMBER=unicode.in_categories("N"), SPACE=unicode.white_space())
 
 
 def _classes_with_marks() -> npt.NDArray[np.uint8]:
@@ -169,7 +167,9 @@ _GPT2_SPELLINGS = (
 )
 _BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
 _CLIP = Split(
-    r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+", "removed", invert=True
+    r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+",
+    "removed",
+    invert=True,
 )
 
 #: Every walk by its name.
