@@ -3,6 +3,7 @@
 import functools
 import itertools
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from numbatok.kernels.jit import kernels
 from numbatok.memory import address_of
 from numbatok.patterns import known
 from numbatok.patterns.rules import Split, SplitRule
+from support import output_of
 
 BLOCK = 64
 NAMES = list(known.WALKS)
@@ -80,7 +82,7 @@ class Walker:
         record[place + 1] = len(array)
 
     def __call__(
-        self, text: bytes, base: int = 0, stop: int | None = None, blocks: int | None = None
+        self, text: bytes | np.ndarray, base: int = 0, stop: int | None = None, blocks: int | None = None
     ) -> tuple[list[int], int, list[int]]:
         """(starts up to ``decided``, ``decided``, those of dropped pieces) of one call; blocks reach ``stop``."""
         stop = len(text) if stop is None else stop
@@ -211,6 +213,20 @@ def test_runs_of_every_length(name: str, rounds: int) -> None:
             check(name, character * length)
 
 
+HEADS = ["中", "\n ", "\n", "!\n", "a", "'", ".", " ", "aʰ", "A中", "12", "", "1\t"]
+RUNS = ["A", "É", "ǅ", " ", "\u3000", "\t", "\n", "1", "½", "\u0301", "〇", "⺀", "/", "中", "ʰ", "\x01", ".", "\u200d"]
+TAILS = ["", "b", "\n", "A", ".", " ", "1", "中", "\u0301", "'s", "é", "\x01"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_runs_that_decide_what_was_before(name: str) -> None:
+    """Runs over one or two blocks, after each other class and before each other class."""
+    rng = random.Random(name)
+    for head, run, tail in itertools.product(HEADS, RUNS, TAILS):
+        size = rng.choice((rng.randint(1, 4), rng.randint(120, 135), *(rng.randint(50, 70) for _ in range(3))))
+        check(name, head + run * (size // len(run.encode())) + tail)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_any_start_continues_the_cut(name: str, rounds: int) -> None:
     """From any start on, with any number of blocks, and to any stop."""
@@ -283,6 +299,54 @@ def openai_pattern(encoding: str) -> str:
         for loader in ("load_tiktoken_bpe", "data_gym_to_mergeable_bpe_ranks"):
             patch.setattr(openai_public, loader, lambda *_, **__: {})
         return openai_public.ENCODING_CONSTRUCTORS[encoding]()["pat_str"]
+
+
+GUARDED = """
+    import ctypes, mmap, random
+    import numpy as np
+    import test_walkers
+    from numbatok.kernels import dtypes
+
+    PAGE = mmap.PAGESIZE
+    libc = ctypes.CDLL(None, use_errno=True)
+    region = mmap.mmap(-1, 3 * PAGE)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(region))
+    memory = np.frombuffer(region, np.uint8)[PAGE : 2 * PAGE]
+    for guard in (address, address + 2 * PAGE):
+        if libc.mprotect(ctypes.c_void_p(guard), PAGE, mmap.PROT_READ & 0) != 0:
+            raise OSError(ctypes.get_errno(), "mprotect")
+
+    rng = random.Random(3)
+    for name in test_walkers.NAMES:
+        walker = test_walkers.walker(name)
+        for length in [*range(1, 200), PAGE]:
+            text = test_walkers.border_text(rng, length) + rng.choice(("", "'", "\u3000", "\u4e00"))
+            content = text.encode()[:length].decode("utf-8", "ignore").encode()
+            if content:
+                expected = walker(content)
+                for place in (slice(PAGE - len(content), PAGE), slice(0, len(content))):
+                    memory[place] = np.frombuffer(content, np.uint8)
+                    assert walker(memory[place]) == expected, (name, content)
+    print("done")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="guard pages are made with Linux's mprotect")
+def test_nothing_outside_the_text_is_read() -> None:
+    """Text between two pages that may not be read, at the last and the first bytes: no fault, and the same starts."""
+    assert output_of(GUARDED) == "done\n"
+
+
+def test_text_that_is_no_utf8() -> None:
+    """Whatever another thread writes into the text meanwhile, walks come to an end and stay inside their tables."""
+    rng = random.Random(5)
+    for name, _ in itertools.product(NAMES, range(60)):
+        data = bytes(
+            rng.choices((0x20, 0x27, 0x61, 0x80, 0xBF, 0xC5, 0xE4, 0xE9, 0xF0, 0xFF, 0x0A), k=rng.randint(1, 300))
+        )
+        starts, decided, _ = walker(name)(data)
+        assert starts[0] == 0
+        assert decided == len(data)
 
 
 #: The walks of tiktoken's own patterns.

@@ -21,11 +21,11 @@ from numbatok.kernels.starts import (
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
 def walk_deepseek(view, work, text, length, base, stop, blocks):
-    r"""Walk ``\p{N}{1,3}``, then ``[一-龥぀-ゟ゠-ヿ]+``, then DeepSeek's words, each inside the pieces of the one before.
+    r"""Walk ``\p{N}{1,3}``, then ``[一-龥\u3040-ゟ゠-ヿ]+``, then words, each inside the pieces of the one before.
 
-    The words are ``A[A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+``, with
-    ``A`` for ASCII punctuation. The first two steps cut between numbers and all else, and between their script and all
-    else: nothing looks or reaches over such a border. Inside,
+    The words are ``A[A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+``,
+    with ``A`` for ASCII punctuation. The first two steps cut between numbers and all else, and between their script
+    and all else: nothing looks or reaches over such a border. Inside,
 
     * letters (and marks) are drawn to white space before them on the same line, or to one of the characters that no
       alternative begins with (*rest*: controls, unassigned, private), of which others before it are a gap, a piece too;
