@@ -251,11 +251,11 @@ def _warmup(args: argparse.Namespace) -> int:
     if _watched():
         _say("compiling all kernels, ten to twenty seconds unless they are compiled already")
     started = time.perf_counter()
-    import numbatok.engine  # makes all kernels known
-    from numbatok.kernels.jit import kernels
+    from numbatok.kernels.jit import all_kernels
 
     compiled, kept = 0, None
-    for kernel in sorted(kernels.values(), key=lambda kernel: kernel.name):
+    kernels = all_kernels()
+    for kernel in kernels:
         began = time.perf_counter()
         with _about(kernel.name):
             stats = kernel.compiled().stats

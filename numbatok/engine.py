@@ -5,6 +5,7 @@ Importing this module imports Numba; :class:`numbatok.Tokenizer` does so when it
 
 import ctypes
 import functools
+import importlib
 import math
 import os
 import random
@@ -19,29 +20,12 @@ from numbatok.added_tokens import AddedTokens, Trie
 from numbatok.documents import Documents, Frame, Places, Rows, arrange, arrange_rows, frame_of, offsets_of, segments
 from numbatok.errors import DisallowedToken, UnknownId
 from numbatok.kernels import added as added_kernels
-from numbatok.kernels import (
-    build,
-    cache,
-    decode,
-    dtypes,
-    encode,
-    merge,
-    normal,
-    spans,
-    spelled,
-    text,
-    walk_automaton,
-    walk_cl100k,
-    walk_o200k,
-    walk_r50k,
-)
-from numbatok.kernels.jit import kernels
+from numbatok.kernels import build, cache, decode, dtypes, encode, merge, normal, spans, text
 from numbatok.loading import byte_level
 from numbatok.memory import address_of
 from numbatok.normalizers import restless
 from numbatok.parts import Parts
 from numbatok.patterns import unicode
-from numbatok.patterns.compile import compile_rule
 from numbatok.patterns.known import WALKERS, WALKS, character_classes, parameters
 from numbatok.scratch import Scratch
 from numbatok.templates import Text
@@ -54,8 +38,6 @@ Ids = npt.NDArray[np.uint32]
 _TEXT = 8 * dtypes.WORK_TEXT
 _LENGTH = _TEXT + 8 * dtypes.LIST
 
-# Kernels are known by their names only when their modules are imported: those of split rules and of loading.
-NAMED = (spelled, walk_automaton, walk_cl100k, walk_o200k, walk_r50k)
 
 MOST_ID_TABLE = 1 << 24  # ids below this, or four times the tokens, are decoded through a table by id
 
@@ -75,6 +57,13 @@ def _space_and_word() -> npt.NDArray[np.uint8]:
     for first, end in zip(edges[::2], edges[1::2], strict=True):
         points[first:end] |= dtypes.IS_WORD
     return table
+
+
+def _walker(name: str) -> int:
+    """The address of a walker, the kernel by which its module is named; other walkers are not imported."""
+    module = importlib.import_module(f"numbatok.kernels.{name}")
+    address: int = getattr(module, name).address
+    return address
 
 
 class Decoder:
@@ -313,13 +302,15 @@ class Engine:
         rule, view = self._parts.rule, self._view
         name = WALKERS.get(rule)
         if name is None:
+            from numbatok.patterns.compile import compile_rule
+
             compiled = compile_rule(rule)
-            view[dtypes.VIEW_WALKER] = kernels["walk_automaton"].address
+            view[dtypes.VIEW_WALKER] = _walker("walk_automaton")
             view[dtypes.VIEW_DROPS] = compiled.drops
             self._set_table(dtypes.VIEW_CLASSES, compiled.classes)
             self._set_table(dtypes.VIEW_PROGRAM, compiled.program)
             return
-        view[dtypes.VIEW_WALKER] = kernels[WALKS[name].kernel].address
+        view[dtypes.VIEW_WALKER] = _walker(WALKS[name].kernel)
         view[dtypes.VIEW_DROPS] = WALKS[name].drops
         self._set_table(dtypes.VIEW_CLASSES, character_classes(name))
         for field, value in parameters(name).items():

@@ -17,7 +17,6 @@ from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
 from numbatok.locks import building
 from numbatok.memory import no_collection
 from numbatok.parts import Parts
-from numbatok.patterns.compile import compile_rule
 from numbatok.patterns.known import WALKERS, canonical
 from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte, check_errors
 
@@ -40,6 +39,8 @@ class Tokenizer:
 
     def __init__(self, parts: Parts) -> None:
         if parts.rule not in WALKERS:
+            from numbatok.patterns.compile import compile_rule
+
             compile_rule(parts.rule)  # names what of a pattern can't be compiled, before anything is encoded
         self._parts = parts
         self._vocabulary = parts.vocabulary

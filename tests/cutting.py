@@ -1,5 +1,7 @@
 """Pieces of a text by a compiled split rule, and by the references."""
 
+from itertools import pairwise
+
 import numpy as np
 import tokenizers
 from tokenizers import pre_tokenizers
@@ -75,14 +77,12 @@ class Cutter:
             blocks = 4 * blocks if further == base else (chunk or blocks)
             base = further
         edges = [*starts, length]
-        return [(a, b) for a, b in zip(edges, edges[1:], strict=False) if a not in dropped]
+        return [(a, b) for a, b in pairwise(edges) if a not in dropped]
 
 
 def reference(*rule: Split) -> pre_tokenizers.PreTokenizer:
     """The same rule in ``tokenizers``."""
-    steps = [
-        pre_tokenizers.Split(tokenizers.Regex(split.pattern), split.behavior, split.invert) for split in rule
-    ]
+    steps = [pre_tokenizers.Split(tokenizers.Regex(split.pattern), split.behavior, split.invert) for split in rule]
     return steps[0] if len(steps) == 1 else pre_tokenizers.Sequence(steps)
 
 

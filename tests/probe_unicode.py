@@ -3,8 +3,8 @@
     python tests/probe_unicode.py            # compare the tables with the installed references
     python tests/probe_unicode.py --write    # make them anew
 
-The tables are what ``numbatok.patterns.unicode`` reads: neither ``unicodedata`` nor ``regex`` agrees with the references
-(their Unicode is newer), so splitting by either would give other ids.
+The tables are what ``numbatok.patterns.unicode`` reads: neither ``unicodedata`` nor ``regex`` agrees with the
+references (their Unicode is newer), so splitting by either would give other ids.
 """
 
 import argparse
@@ -89,6 +89,7 @@ def probe_sets() -> dict[str, np.ndarray]:
         sets[name.lower()] = matched_by_tiktoken(rf"\p{{{name}}}")
     sets["word"] = matched_by_tiktoken(r"\w")
     sets["word oniguruma"] = matched_by_tokenizers(r"\w")
+    sets["word in class oniguruma"] = matched_by_tokenizers(r"[\w]")
     sets["punct oniguruma"] = matched_by_tokenizers(r"[[:punct:]]")
     sets["isnumeric"] = matched_by_pre_tokenizer(pre_tokenizers.Digits(individual_digits=True))
     sets["ispunctuation"] = matched_by_pre_tokenizer(pre_tokenizers.Punctuation())
@@ -125,7 +126,7 @@ def _has_case(character: str) -> bool:
 
 
 def packed_sets(sets: dict[str, np.ndarray], pairs: list[tuple[int, int]]) -> bytes:
-    """The content of the file of sets: a line of JSON with the counts, then differences of code points."""
+    """The content of the file of sets: a line of JSON with the counts, then differences of code points by bytes."""
     changes = {}
     for name, points in sets.items():
         inside = np.zeros(unicode.CODE_POINTS + 2, np.int8)
@@ -134,7 +135,8 @@ def packed_sets(sets: dict[str, np.ndarray], pairs: list[tuple[int, int]]) -> by
     header = {"sets": {name: len(values) for name, values in changes.items()}, "pairs": len(pairs)}
     firsts, seconds = np.array(pairs).T
     body = np.concatenate([*changes.values(), np.diff(firsts, prepend=0), seconds]).astype("<u4")
-    return zlib.compress(json.dumps(header).encode() + b"\n" + body.tobytes(), 9)
+    planes = body.view(np.uint8).reshape(-1, 4).T
+    return zlib.compress(json.dumps(header).encode() + b"\n" + planes.tobytes(), 9)
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from numbatok.kernels import dtypes
 from numbatok.patterns import automaton
 from numbatok.patterns.compile import compile_rule
 from numbatok.patterns.rules import Split
-from test_patterns import DEEPSEEK_V3, GPT2, LLAMA3, O200K, onig
+from test_patterns import CL100K, DEEPSEEK_V3, GPT2, LLAMA3, O200K, onig
 
 ALPHABET = "abc1 é"
 BEHAVIORS = ["isolated", "removed", "merged_with_previous", "merged_with_next", "contiguous"]
@@ -101,7 +101,7 @@ def check_random_patterns(seed: int, count: int) -> int:
 
 def test_random_patterns() -> None:
     """Patterns of all constructs over few characters, each on short texts."""
-    check_random_patterns(1, 700)
+    check_random_patterns(1, 400)
 
 
 @pytest.mark.slow
@@ -130,7 +130,19 @@ def test_any_memory_cuts_alike(depth: int, monkeypatch: pytest.MonkeyPatch) -> N
 def test_random_sequences() -> None:
     """Rules of several steps, with every behaviour, against ``Sequence``."""
     rng = random.Random(6)
-    patterns = [GPT2, r"\p{N}", r"\p{N}{1,3}", r"\p{P}", "[\r\n]", r"\s?\p{L}+", "ab?", r"\s+(?!\S)", "[一-龥]+", "a+b|a", " "]
+    patterns = [
+        GPT2,
+        r"\p{N}",
+        r"\p{N}{1,3}",
+        r"\p{P}",
+        "[\r\n]",
+        r"\s?\p{L}+",
+        "ab?",
+        r"\s+(?!\S)",
+        "[一-龥]+",
+        "a+b|a",
+        " ",
+    ]
     for _ in range(60):
         rule = tuple(
             onig(rng.choice(patterns), rng.choice(BEHAVIORS), rng.random() < 0.3) for _ in range(rng.randint(2, 4))
@@ -180,7 +192,7 @@ def test_linear_time(pattern: str, text: str) -> None:
         cutter.walked = 0
         cutter.pieces(long, 2)
         assert cutter.walked < 12 * size
-    assert len(cutter.pieces((text * (4 << 20))[: 4 << 20])) > 0
+    assert len(cutter.pieces((text * (2 << 20))[: 2 << 20])) > 0
 
 
 def test_spellings_that_cut_alike() -> None:
@@ -201,8 +213,7 @@ def test_spellings_that_cut_alike() -> None:
         (),
     ]
     assert len({compile_rule(rule).digest for rule in others} | digests) == len(others) + 1
-    cl100k = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
-    assert compile_rule((Split(cl100k),)).digest != compile_rule((Split(LLAMA3),)).digest
+    assert compile_rule((Split(CL100K),)).digest != compile_rule((Split(LLAMA3),)).digest
 
 
 def test_tables_of_a_rule() -> None:

@@ -18,6 +18,10 @@ from numbatok.patterns import syntax
 from numbatok.patterns.rules import Split
 
 GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+CL100K = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
+    r"|\s+(?!\S)|\s"
+)
 LLAMA3 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
     r"|\s+(?!\S)|\s+"
@@ -48,8 +52,20 @@ DEEPSEEK_V3 = (
     + r"]*|\s*[\r\n]+|\s+(?!\S)|\s+",
 )
 DEEPSEEK_LETTERS = (
-    r"\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉ"
-    r"ⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+"
+    r"\s?["
+    r"A-Za-z\x{b5}\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{1ba}\x{1bc}-\x{1bf}\x{1c4}-\x{293}\x{295}-\x{2af}\x{370}-"
+    r"\x{373}\x{376}\x{377}\x{37b}-\x{37d}\x{37f}\x{386}\x{388}-\x{38a}\x{38c}\x{38e}-\x{3a1}\x{3a3}-\x{3f5}"
+    r"\x{3f7}-\x{481}\x{48a}-\x{52f}\x{531}-\x{556}\x{10a0}-\x{10c5}\x{13a0}-\x{13f5}\x{13f8}-\x{13fd}\x{1c90}-"
+    r"\x{1cba}\x{1cbd}-\x{1cbf}\x{1d00}-\x{1d2b}\x{1d6b}-\x{1d77}\x{1d79}-\x{1d9a}\x{1e00}-\x{1f15}\x{1f18}-"
+    r"\x{1f1d}\x{1f20}-\x{1f45}\x{1f48}-\x{1f4d}\x{1f50}-\x{1f57}\x{1f59}\x{1f5b}\x{1f5d}\x{1f5f}-\x{1f7d}"
+    r"\x{1f80}-\x{1fb4}\x{1fb6}-\x{1fbc}\x{1fbe}\x{1fc2}-\x{1fc4}\x{1fc6}-\x{1fcc}\x{1fd0}-\x{1fd3}\x{1fd6}-"
+    r"\x{1fdb}\x{1fe0}-\x{1fec}\x{1ff2}-\x{1ff4}\x{1ff6}-\x{1ffc}\x{2102}\x{2107}\x{210a}-\x{2113}\x{2115}"
+    r"\x{2119}-\x{211d}\x{2124}\x{2126}\x{2128}\x{212a}-\x{212d}\x{212f}-\x{2134}\x{2139}\x{213c}-\x{213f}"
+    r"\x{2145}-\x{2149}\x{214e}\x{2183}\x{2184}\x{2c00}-\x{2c7b}\x{2c7e}-\x{2ce4}\x{2ceb}-\x{2cee}\x{2cf2}"
+    r"\x{2cf3}\x{a640}-\x{a66d}\x{a680}-\x{a69b}\x{a722}-\x{a76f}\x{a771}-\x{a787}\x{a78b}-\x{a78e}\x{ab70}-"
+    r"\x{abbf}\x{fb00}-\x{fb06}\x{fb13}-\x{fb17}\x{ff21}-\x{ff3a}\x{ff41}-\x{ff5a}\x{10400}-\x{1044f}\x{104b0}-"
+    r"\x{104d3}\x{104d8}-\x{104fb}\x{10c80}-\x{10cb2}\x{10cc0}-\x{10cf2}\x{118a0}-\x{118df}\x{1e900}-\x{1e943}"
+    r"]+"
 )
 
 
@@ -127,7 +143,7 @@ CONSTRUCTS = [
     r"[\s\d]+|[^\S\n]+|[^\W\d]+",
     r"\S+|\D",
     r"\h+|\H",
-    r"\p{Lu}\p{Ll}*|\P{L}+|\pL",
+    r"\p{Lu}\p{Ll}*|\P{L}+|\p{L}",
     r"\p{^L}+|\p{Letter}",
     r"\p{Han}+|\p{Hiragana}+|\p{Katakana}+|\p{Hangul}+|\p{Thai}+|\p{Arabic}+|\p{Cyrillic}+|\p{Latin}+",
     r"\p{Greek}+|\p{Devanagari}+|\p{Hebrew}+|\p{Common}+",
@@ -148,9 +164,19 @@ CONSTRUCTS = [
     r"\p{N}+(?:[.,]\p{N}+)*",
     r"https?://\S+|\w+",
 ]
-ONLY_ONIGURUMA = [r"\p{N}{1,3}+", r"a{2}?b|a", r"\s+$|\S+$", r"a(?i)b|c", r"[a--]+", r"(?m:.)+|a", r"[[:alpha:]]+|[[:punct:]]", r"\w+"]
+ONLY_ONIGURUMA = [
+    r"\p{N}{1,3}+",
+    r"a{2}?b|a",
+    r"\s+$|\S+$",
+    r"a(?i)b|c",
+    r"[+--]+",
+    r"(?m:.)+|a",
+    r"[[:alpha:]]+|[[:punct:]]",
+    r"\w+|[\W²]+",
+    r"\pL|\p{Lu}+",
+]
 ONLY_RUST = [
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    CL100K,
     r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
     r"\p{N}{1,3}+\p{L}?|.",
     r"\s+$|\S",
@@ -158,14 +184,33 @@ ONLY_RUST = [
     r"(?i:ss|st|fi)|\p{L}",
     r"(?s:.)+?",
     r"[[:alpha:]]+|[[:punct:]]+",
-    r"\w+|(?i:\p{Lu})\u{3000}?",
+    r"\pL\PL|\w+|(?i:\p{Lu})\u{3000}?",
 ]
 
 #: Characters at the borders of the classes that the patterns speak of.
 BORDERS = (
     list("abcABCkKsSxyzſKǅǆǄéÉσςΣßŉﬁİıʕªⅧⅷ①²½٣०'’ʼ`´0123456789 \t\r\n\v\f\x1c\x85\xa0\u3000\u2028\ufeff")
-    + list(".,!?…。、-_/\\^&{}[]<>|~$+=@#%*()\u200d\u200b\u00ad\u0301\u0903\u20dd\ufe0f\U0001f600一龥龦ぁァー々〆가힣ก\u0e31अ\u093eבא中𠀀")
-    + ["'s", "'S", "'ſ", "'ll", "'Ll", "'re", "\r\n", "  ", "\n\n", " \n", "<|endoftext|>", "ss", "st", "abc", "abb", "ab"]
+    + list(
+        ".,!?…。、-_/\\^&{}[]<>|~$+=@#%*()\u200d\u200b\u00ad\u0301\u0903\u20dd\ufe0f\U0001f600一龥龦ぁァー々〆가힣ก\u0e31अ\u093eבא中𠀀"
+    )
+    + [
+        "'s",
+        "'S",
+        "'ſ",
+        "'ll",
+        "'Ll",
+        "'re",
+        "\r\n",
+        "  ",
+        "\n\n",
+        " \n",
+        "<|endoftext|>",
+        "ss",
+        "st",
+        "abc",
+        "abb",
+        "ab",
+    ]
 )
 
 
@@ -236,7 +281,7 @@ def tiktoken_pieces(pattern: str, batch: list[str]) -> list[list[bytes]]:
 def test_constructs_in_rust(pattern: str) -> None:
     """The same patterns as tiktoken reads them."""
     cutter = Cutter(Split(pattern, "removed", invert=True))
-    batch = [text[:24] for text in inputs(5, 240)]
+    batch = [text[:16] for text in inputs(5, 160)]
     for text, expected in zip(batch, tiktoken_pieces(pattern, batch), strict=True):
         content = text.encode()
         assert [content[a:b] for a, b in cutter.pieces(text)] == expected, text
@@ -301,7 +346,7 @@ def test_refused(pattern: str, dialect: syntax.Syntax) -> None:
     assert repr(pattern)[1:20] in str(error.value)
 
 
-@pytest.mark.parametrize("pattern", [r"(?i:ss)", r"(?i:ß)", r"(?i)stop", r"(?i:ﬁ)", r"(?i:[à-ÿ])"])
+@pytest.mark.parametrize("pattern", [r"(?i:ss)", r"(?i:ß)", r"(?i)stop", r"(?i:ﬁ)", r"(?i:[ß-ÿ])"])
 def test_long_folds_are_refused(pattern: str) -> None:
     """Oniguruma folds some characters to several; Rust does not."""
     with pytest.raises(VocabularyError, match=r"\(\?i\)"):
@@ -318,7 +363,9 @@ def test_damaged_patterns() -> None:
         pattern = list(rng.choice(sources))
         for _ in range(rng.randint(1, 3)):
             place = rng.randrange(len(pattern))
-            pattern[place : place + rng.randint(0, 2)] = rng.choice(["", "(", ")", "[", "]", "*", "+", "?", "{2}", "|", "\\", "a", "^", "-", "&&"])
+            pattern[place : place + rng.randint(0, 2)] = rng.choice(
+                ["", "(", ")", "[", "]", "*", "+", "?", "{2}", "|", "\\", "a", "^", "-", "&&"]
+            )
         try:
             syntax.parse("".join(pattern), rng.choice(["rust", "oniguruma"]))
             outcomes[0] += 1

@@ -65,3 +65,20 @@ def test_letter_leads() -> None:
     for lead in starts.LETTER_LEADS:
         first, count = ((lead & 0x1F) << 6, 1 << 6) if lead < 0xE0 else ((lead & 0x0F) << 12, 1 << 12)
         assert letters[first : first + count].all(), hex(lead)
+    assert letters[(starts.HAN_LEAD & 0x0F) << 12 | (starts.LATE_HAN & 0x3F) << 6 : 0x5000].all()
+
+
+def test_leads_of_the_walkers_by_case() -> None:
+    """The same where a walker tells capitals, small letters, Han and DeepSeek's script by the first bytes."""
+    o200k, kimi, deepseek = (known.character_classes(name) for name in ("o200k", "kimi_k2", "deepseek_v3"))
+    letter, upper, lower, script = dtypes.LETTER, dtypes.UPPER, dtypes.LOWER, dtypes.SCRIPT
+    for table in (o200k, kimi):
+        assert (table[0x400:0x430] == letter | upper).all()
+        assert (table[0x430:0x460] == letter | lower).all()
+        assert (table[0xB000:0xD000] == letter).all()
+    assert (o200k[0x4E00:0xA000] == letter).all()
+    assert (kimi[0x4E00:0xA000] == letter | script).all()
+    assert (deepseek[0x4E00:0x9000] == letter | script).all()
+    assert (deepseek[0x9000:0xA000] & letter == letter).all()
+    assert (deepseek[0x400:0x480] == letter).all()
+    assert (deepseek[0xB000:0xD000] == letter).all()

@@ -2,8 +2,8 @@
 
 import functools
 import itertools
-import os
 import random
+import sys
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from numbatok.kernels.jit import kernels
 from numbatok.memory import address_of
 from numbatok.patterns import known
 from numbatok.patterns.rules import Split, SplitRule
+from support import output_of
 
 BLOCK = 64
 NAMES = list(known.WALKS)
@@ -35,7 +36,23 @@ ATOMS = [
     *("1", "2", "7", "٣", "½", "Ⅷ", "〇", "〡", "𝟘", "３", "𐄇"),
     *(" ", "  ", "\n", "\r", "\r\n", "\t", "\v", "\x1c", "\x85", "\u00a0", "\u3000", "\u2028", "\u1680"),
     *(".", "!", "-", "/", "//", "'", "’", '"', "$", "+", "<", "|", "(", ",", "…", "。", "،", "€", "⺀", "☃", "😀"),
-    *("'s", "'S", "'ſ", "'t", "'ll", "'Ll", "'ve", "'RE", "'l", "'m", "'d", "<|endoftext|>", "<|startoftext|>"),
+    *(
+        "'s",
+        "'S",
+        "'ſ",
+        "'t",
+        "'ll",
+        "'Ll",
+        "'ve",
+        "'RE",
+        "'l",
+        "'m",
+        "'d",
+        "<|endoftext|>",
+        "<|startoftext|>",
+        "<s",
+        "<|end",
+    ),
     *("\x00", "\x7f", "\u00ad", "\u200d", "\ufeff", "\ue000", "\U0010ffff", "\u0378", "\ua7f1", "\U0001e5f1"),
     *("\n/", "\n//", ".\u0301", " \u0301", "..\u0301", "\u0301.", "/\n/"),
 ]
@@ -65,9 +82,9 @@ class Walker:
         record[place + 1] = len(array)
 
     def __call__(
-        self, text: bytes, base: int = 0, stop: int | None = None, blocks: int | None = None
+        self, text: bytes | np.ndarray, base: int = 0, stop: int | None = None, blocks: int | None = None
     ) -> tuple[list[int], int, list[int]]:
-        """(starts below ``decided``, ``decided``, those of dropped pieces) of one call; blocks reach ``stop``."""
+        """(starts up to ``decided``, ``decided``, those of dropped pieces) of one call; blocks reach ``stop``."""
         stop = len(text) if stop is None else stop
         blocks = -(-(stop - base) // BLOCK) if blocks is None else blocks
         data = np.frombuffer(text, np.uint8)
@@ -86,7 +103,13 @@ class Walker:
             for bitmap in bitmaps
         )
         assert (starts < stop).all(), "a bit is set at or after the place where the text ends"
-        return starts[starts < decided].tolist(), decided, dropped[dropped < decided].tolist()
+        return starts[starts <= decided].tolist(), decided, dropped[dropped <= decided].tolist()
+
+
+@pytest.fixture(params=[1, pytest.param(8, marks=pytest.mark.slow)])
+def rounds(request: pytest.FixtureRequest) -> int:
+    """How many times over a test is done."""
+    return int(request.param)
 
 
 @functools.cache
@@ -130,7 +153,6 @@ def expected(name: str, text: str) -> tuple[list[int], list[int]]:
     return starts, dropped
 
 
-SCALE = float(os.environ.get("WSCALE", "1"))
 def check(name: str, text: str) -> None:
     """The whole text in one call."""
     starts, dropped = expected(name, text)
@@ -153,72 +175,111 @@ def border_text(rng: random.Random, count: int) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_borders_of_classes(name: str) -> None:
+def test_borders_of_classes(name: str, rounds: int) -> None:
     """Generated text, short and of several blocks."""
     rng = random.Random(name)
-    for turn in range(int(300*SCALE)):
-        check(name, border_text(rng, rng.randint(1, 10 if turn % 2 else 150)))
+    for _ in range(60 * rounds):
+        check(name, border_text(rng, rng.randint(1, 10)))
+        check(name, border_text(rng, 150))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_pair_and_triple(name: str) -> None:
-    """All atoms after all others; and some after that."""
+def test_every_pair(name: str) -> None:
+    """All atoms after all others, and something after that, many in a text."""
     rng = random.Random(name)
-    for left, right in rng.sample(list(itertools.product(ATOMS, repeat=2)), int(len(ATOMS)**2*min(1,SCALE/5))):
-        check(name, left + right + rng.choice(ATOMS) + rng.choice(ATOMS))
+    pairs = list(itertools.product(ATOMS, repeat=2))
+    rng.shuffle(pairs)
+    for begin in range(0, len(pairs), 50):
+        ends = ("", "\n", "x", " ", "7", *ATOMS)
+        check(name, "".join(left + right + rng.choice(ends) for left, right in pairs[begin : begin + 50]))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_block_edges(name: str) -> None:
+def test_block_edges(name: str, rounds: int) -> None:
     """Each class on each side of the edge between two blocks, and characters and contractions across it."""
     rng = random.Random(name)
     for left, right in itertools.product(EDGES, repeat=2):
-        for before in rng.sample(range(BLOCK - 7, BLOCK + 2), max(1,int(SCALE))):
+        for before in rng.sample(range(BLOCK - 7, BLOCK + 2), min(rounds, 9)):
             check(name, "b" * (before % 2) + " a" * (before // 2) + left + right + rng.choice(EDGES) + "x b")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_runs_across_blocks(name: str) -> None:
-    """Runs of one class of every length, between others."""
+def test_runs_of_every_length(name: str, rounds: int) -> None:
+    """Runs of one class of 1 to 200 characters, between others."""
     rng = random.Random(name)
     for length in range(1, 201):
-        for character in rng.sample(EDGES, 6):
-            run = character * length
-            check(name, run)
-            check(name, rng.choice(EDGES) + rng.choice(EDGES) + run + rng.choice(EDGES) + rng.choice(EDGES))
+        for character in rng.sample(EDGES, 2 * rounds):
+            check(name, "".join([*rng.choices(EDGES, k=2), character * length, *rng.choices(EDGES, k=2)]))
+            check(name, character * length)
+
+
+HEADS = ["中", "\n ", "\n", "!\n", "a", "'", ".", " ", "aʰ", "A中", "12", "", "1\t"]
+RUNS = ["A", "É", "ǅ", " ", "\u3000", "\t", "\n", "1", "½", "\u0301", "〇", "⺀", "/", "中", "ʰ", "\x01", ".", "\u200d"]
+TAILS = ["", "b", "\n", "A", ".", " ", "1", "中", "\u0301", "'s", "é", "\x01"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_any_start_continues_the_cut(name: str) -> None:
+def test_runs_that_decide_what_was_before(name: str) -> None:
+    """Runs over one or two blocks, after each other class and before each other class."""
+    rng = random.Random(name)
+    for head, run, tail in itertools.product(HEADS, RUNS, TAILS):
+        size = rng.choice((rng.randint(1, 4), rng.randint(120, 135), *(rng.randint(50, 70) for _ in range(3))))
+        check(name, head + run * (size // len(run.encode())) + tail)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_start_continues_the_cut(name: str, rounds: int) -> None:
     """From any start on, with any number of blocks, and to any stop."""
     rng = random.Random(name)
-    for _ in range(250):
+    rule = known.WALKS[name].rules[0]
+    for _ in range(60 * rounds):
         text = border_text(rng, rng.randint(1, 100))
         data = text.encode()
-        starts, dropped = expected(name, text)
-        for base in rng.sample(starts, min(len(starts), 12)):
-            found, decided, _ = walker(name)(data, base)
-            assert found == [start for start in starts if start >= base], (name, text, base)
-            blocks = rng.randint(1, -(-(len(data) - base) // BLOCK))
-            found, decided, gone = walker(name)(data, base, blocks=blocks)
-            assert found[0] == base
-            assert found == [start for start in starts if base <= start <= found[-1]], (name, text, base, blocks)
-            assert found[-1] < decided <= len(data)
+        starts, _ = expected(name, text)
+        # Inside a token that CLIP's second step cuts, no walk begins: see `walk_clip`.
+        bases = [begin for begin, _ in reference_pieces(rule[:1], text)] if name == "clip_cut_again" else starts
+        for base in rng.sample(bases, min(len(bases), 12)):
+            assert walker(name)(data, base)[0] == [start for start in starts if start >= base], (name, text, base)
         kept = text[: rng.randint(1, len(text))]
         assert walker(name)(data, stop=len(kept.encode()))[0] == expected(name, kept)[0], (name, kept)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_random_text_of_every_script(name: str) -> None:
+def test_a_few_blocks_at_a_time(name: str, rounds: int) -> None:
+    """As the encoder walks: on from the last start, over more blocks where there was none but the first."""
     rng = random.Random(name)
-    for _ in range(10):
+    for _ in range(50 * rounds):
+        text = border_text(rng, rng.randint(1, 300))
+        data = text.encode()
+        starts, dropped = expected(name, text)
+        found, gone = [0], []
+        while found[-1] >= 0:
+            base = found.pop()
+            blocks = 0
+            more, decided = [base], base
+            while len(more) == 1 and decided < len(data):
+                blocks += rng.randint(1, 3)
+                more, decided, dropped_here = walker(name)(data, base, blocks=min(blocks, -(-(len(data) - base) // 64)))
+            assert base < decided <= len(data)
+            found += more
+            gone += [start for start in dropped_here if start < found[-1] or decided == len(data)]
+            found += [-1] if decided == len(data) else []
+        assert found[:-1] == starts, (name, text)
+        if known.WALKS[name].drops:
+            assert gone == dropped, (name, text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_random_text_of_every_script(name: str, rounds: int) -> None:
+    rng = random.Random(name)
+    for _ in range(5 * rounds):
         check(name, texts.random_text(rng, 3000))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_corpus(name: str, corpus_text: str) -> None:
+def test_corpus(name: str, corpus_text: str, rounds: int) -> None:
     """Text as people write it."""
-    check(name, corpus_text[:60_000])
+    check(name, corpus_text[: 10_000 * rounds])
 
 
 def test_spellings_cut_alike() -> None:
@@ -240,13 +301,61 @@ def openai_pattern(encoding: str) -> str:
         return openai_public.ENCODING_CONSTRUCTORS[encoding]()["pat_str"]
 
 
+GUARDED = """
+    import ctypes, mmap, random
+    import numpy as np
+    import test_walkers
+    from numbatok.kernels import dtypes
+
+    PAGE = mmap.PAGESIZE
+    libc = ctypes.CDLL(None, use_errno=True)
+    region = mmap.mmap(-1, 3 * PAGE)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(region))
+    memory = np.frombuffer(region, np.uint8)[PAGE : 2 * PAGE]
+    for guard in (address, address + 2 * PAGE):
+        if libc.mprotect(ctypes.c_void_p(guard), PAGE, mmap.PROT_READ & 0) != 0:
+            raise OSError(ctypes.get_errno(), "mprotect")
+
+    rng = random.Random(3)
+    for name in test_walkers.NAMES:
+        walker = test_walkers.walker(name)
+        for length in [*range(1, 200), PAGE]:
+            text = test_walkers.border_text(rng, length) + rng.choice(("", "'", "\u3000", "\u4e00"))
+            content = text.encode()[:length].decode("utf-8", "ignore").encode()
+            if content:
+                expected = walker(content)
+                for place in (slice(PAGE - len(content), PAGE), slice(0, len(content))):
+                    memory[place] = np.frombuffer(content, np.uint8)
+                    assert walker(memory[place]) == expected, (name, content)
+    print("done")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="guard pages are made with Linux's mprotect")
+def test_nothing_outside_the_text_is_read() -> None:
+    """Text between two pages that may not be read, at the last and the first bytes: no fault, and the same starts."""
+    assert output_of(GUARDED) == "done\n"
+
+
+def test_text_that_is_no_utf8() -> None:
+    """Whatever another thread writes into the text meanwhile, walks come to an end and stay inside their tables."""
+    rng = random.Random(5)
+    for name, _ in itertools.product(NAMES, range(60)):
+        data = bytes(
+            rng.choices((0x20, 0x27, 0x61, 0x80, 0xBF, 0xC5, 0xE4, 0xE9, 0xF0, 0xFF, 0x0A), k=rng.randint(1, 300))
+        )
+        starts, decided, _ = walker(name)(data)
+        assert starts[0] == 0
+        assert decided == len(data)
+
+
 #: The walks of tiktoken's own patterns.
 OPENAI = {"r50k": "gpt2", "cl100k_whole_end": "cl100k_base", "o200k": "o200k_base"}
 
 
 @pytest.mark.parametrize("name", OPENAI)
 def test_tiktoken_cuts_alike(name: str) -> None:
-    """tiktoken's own pattern is a spelling of the rule, and tiktoken cuts as ``tokenizers`` does.
+    """The pattern of tiktoken is a spelling of the rule, and tiktoken cuts as ``tokenizers`` does.
 
     It does not tell where it cuts, but with a token for every pair of bytes, in a random order, ids tell it.
     """
@@ -258,7 +367,7 @@ def test_tiktoken_cuts_alike(name: str) -> None:
     ranks = {token: rank for rank, token in enumerate([*(bytes([i]) for i in range(256)), *pairs])}
     encoding = tiktoken.Encoding("pairs", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
     rank_of = naive.rank_of_concatenation(ranks)
-    for _ in range(700):
+    for _ in range(300):
         text = border_text(rng, rng.randint(1, 60))
         data = text.encode()
         starts = walker(name)(data)[0]

@@ -59,7 +59,8 @@ MARK = 8
 UPPER = 16  # letters that only a capital can be, and ...
 LOWER = 32  # ... that only a small letter can be
 SCRIPT = 64  # of the script whose runs are cut out
-PUNCTUATION = 8  # and symbols, in rules that take marks for letters
+PUNCTUATION = 8  # and symbols, where nothing is a MARK
+DIGIT = 16  # where nothing is UPPER
 CLASS_TABLE_SIZE = 1 << 21  # every value that four bytes can spell, valid or not
 
 # In a table of restless characters (one byte a code point): may change in normalizing.

@@ -134,6 +134,25 @@ def at(typingctx, array, index):
 
 
 @intrinsic
+def at_sum(typingctx, array, early, late):
+    """``array[early + late]`` without a check, for a loop in which ``late`` depends on the element loaded before.
+
+    Its address is that of ``early`` plus ``late``, so that one addition less stands between the loads.
+    """
+    signature = array.dtype(array, types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        parts = context.make_array(array)(context, builder, args[0])
+        if config.BOUNDSCHECK:
+            index = builder.add(args[1], args[2])
+            itemsize = context.get_abi_sizeof(context.get_data_type(array.dtype))
+            return builder.load(_element_pointer(context, builder, array, args[0], index, itemsize))
+        return builder.load(builder.gep(builder.gep(parts.data, [args[1]]), [args[2]]))
+
+    return signature, codegen
+
+
+@intrinsic
 def put(typingctx, array, index, value):
     """``array[index] = value`` without a bounds check or wraparound."""
     signature = types.void(array, types.int64, array.dtype)
@@ -239,29 +258,79 @@ def multiply_fold(typingctx, left, right):
     return signature, codegen
 
 
+def _mask_of_block(builder, pointers, low, count, case_bit):
+    """Bitmap of the bytes of two halves of 32, at ``pointers``, where ``((byte | case_bit) - low) < count``.
+
+    Two halves, put together as integers: were it one vector of 64 bits, LLVM would carry that across branches bit by
+    bit, at 1 ns a byte.
+    """
+    halves = []
+    for pointer in pointers:
+        block = builder.load(builder.bitcast(pointer, _HALF_BLOCK.as_pointer()))
+        block.align = 1
+        folded = builder.or_(block, _splat(builder, case_bit, _HALF_BLOCK))
+        shifted = builder.sub(folded, _splat(builder, low, _HALF_BLOCK))
+        inside = builder.icmp_unsigned("<", shifted, _splat(builder, count, _HALF_BLOCK))
+        halves.append(builder.zext(builder.bitcast(inside, _I32), _I64))
+    return builder.or_(halves[0], builder.shl(halves[1], ir.Constant(_I64, 32)))
+
+
 @intrinsic
 def range_mask(typingctx, array, index, low, count, case_bit):
     """Bitmap of the 64 bytes from ``array[index]`` on: bit i is set where ``((b | case_bit) - low) < count``.
 
     All arithmetic is on uint8, so one call tests one range of bytes; ``case_bit=32`` folds ASCII letters, 0 folds
-    nothing. Two halves of 32 bytes, put together as integers: were it one vector of 64 bits, LLVM would carry that
-    across branches bit by bit, at 1 ns a byte.
+    nothing.
     """
     signature = types.uint64(array, types.int64, types.uint8, types.uint8, types.uint8)
 
     def codegen(context, builder, signature, args):
-        array_value, index_value, low_value, count_value, case_value = args
-        halves = []
-        for first in (0, 32):
-            place = builder.add(index_value, ir.Constant(_I64, first))
-            pointer = _element_pointer(context, builder, array, array_value, place, 32)
-            block = builder.load(builder.bitcast(pointer, _HALF_BLOCK.as_pointer()))
-            block.align = 1
-            folded = builder.or_(block, _splat(builder, case_value, _HALF_BLOCK))
-            shifted = builder.sub(folded, _splat(builder, low_value, _HALF_BLOCK))
-            inside = builder.icmp_unsigned("<", shifted, _splat(builder, count_value, _HALF_BLOCK))
-            halves.append(builder.zext(builder.bitcast(inside, _I32), _I64))
-        return builder.or_(halves[0], builder.shl(halves[1], ir.Constant(_I64, 32)))
+        array_value, index_value, low, count, case_bit = args
+        places = [builder.add(index_value, ir.Constant(_I64, first)) for first in (0, 32)]
+        pointers = [_element_pointer(context, builder, array, array_value, place, 32) for place in places]
+        return _mask_of_block(builder, pointers, low, count, case_bit)
+
+    return signature, codegen
+
+
+def _halves_at(builder, address):
+    """Pointers to the two halves of the block of 64 bytes at ``address``."""
+    places = [builder.add(address, ir.Constant(_I64, first)) for first in (0, 32)]
+    return [builder.inttoptr(place, _BYTE_POINTER) for place in places]
+
+
+@intrinsic
+def in_range(typingctx, address, low, count):
+    """Bitmap of the 64 bytes at ``address``: bit i is set where ``low <= byte < low + count``."""
+    signature = types.uint64(types.int64, types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        low, count = (builder.trunc(value, _I8) for value in args[1:])
+        return _mask_of_block(builder, _halves_at(builder, args[0]), low, count, ir.Constant(_I8, 0))
+
+    return signature, codegen
+
+
+@intrinsic
+def equal_to(typingctx, address, byte):
+    """Bitmap of the 64 bytes at ``address``: bit i is set where the byte is ``byte``."""
+    signature = types.uint64(types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        low, count = builder.trunc(args[1], _I8), ir.Constant(_I8, 1)
+        return _mask_of_block(builder, _halves_at(builder, args[0]), low, count, ir.Constant(_I8, 0))
+
+    return signature, codegen
+
+
+@intrinsic
+def ascii_letters(typingctx, address):
+    """Bitmap of the ASCII letters among the 64 bytes at ``address``."""
+    signature = types.uint64(types.int64)
+
+    def codegen(context, builder, signature, args):
+        low, count, case_bit = (ir.Constant(_I8, value) for value in (97, 26, 32))
+        return _mask_of_block(builder, _halves_at(builder, args[0]), low, count, case_bit)
 
     return signature, codegen
 

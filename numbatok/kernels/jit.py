@@ -19,6 +19,8 @@ key holds the options, and data files carry the digest in their name, so a reade
 
 import functools
 import hashlib
+import importlib
+import pkgutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -93,6 +95,14 @@ class _PackageCache(FunctionCache):
 def helper(function: Callable[..., Any]) -> Any:
     """Decorate a function that kernels call: compiled into each kernel that uses it, with that kernel's types."""
     return njit(no_cpython_wrapper=True, **_OPTIONS)(function)
+
+
+def all_kernels() -> list["Kernel"]:
+    """Every kernel of the package, by name."""
+    package = importlib.import_module("numbatok.kernels")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"numbatok.kernels.{module.name}")
+    return [kernels[name] for name in sorted(kernels)]
 
 
 class Kernel:

@@ -43,11 +43,12 @@ from numbatok.kernels.dtypes import (
 from numbatok.kernels.intrinsics import (
     array_at,
     at,
+    equal_to,
     field,
+    in_range,
     leading_zeros,
     load_u64,
     put,
-    range_mask,
     store_u64,
     table,
     trailing_zeros,
@@ -57,11 +58,12 @@ from numbatok.kernels.jit import helper
 TOP = np.uint64(63)
 TWO = np.uint64(2)
 THREE = np.uint64(3)
-_U8 = np.uint8
 
 #: First bytes of UTF-8 whose characters are letters, all of them: most of Cyrillic (U+0400 to U+047F), of Han (U+5000
 #: to U+9FFF) and of Hangul (U+B000 to U+CFFF). A block of those is marked at once, five times as fast as one by one.
 LETTER_LEADS = (0xD0, 0xD1, 0xE5, 0xE6, 0xE7, 0xE8, 0xE9, 0xEB, 0xEC)
+#: One more that is followed by letters alone if its second byte is at least LATE_HAN (U+4E00 to U+4FFF).
+HAN_LEAD, LATE_HAN = 0xE4, 0xB8
 
 
 @helper
@@ -107,7 +109,9 @@ def block_address(work, text, length, position):
     """Address of the 64 bytes of the block at ``text[position]``: in the text, or in its padded tail."""
     if position + 64 <= length:
         return text + position
-    return field(work, WORK_TAIL) + position - (length - min(length, TAIL_KEPT))
+    if length >= TAIL_KEPT:
+        position -= length - TAIL_KEPT
+    return field(work, WORK_TAIL) + position
 
 
 @helper
@@ -119,28 +123,16 @@ def valid_bits(position, stop):
 
 
 @helper
-def in_range(block, low, count):
-    """Mask of the bytes ``low <= byte < low + count`` of the 64 bytes at the address ``block``."""
-    return range_mask(array_at(block, np.int64(64), np.uint8), np.int64(0), _U8(low), _U8(count), _U8(0))
-
-
-@helper
-def equal_to(block, byte):
-    """Mask of the bytes of a block that are ``byte``."""
-    return range_mask(array_at(block, np.int64(64), np.uint8), np.int64(0), _U8(byte), _U8(1), _U8(0))
-
-
-@helper
-def ascii_letters(block):
-    """Mask of the ASCII letters of a block."""
-    return range_mask(array_at(block, np.int64(64), np.uint8), np.int64(0), _U8(97), _U8(26), _U8(32))
+def late_han(block):
+    """Mask of the first bytes of U+4E00 to U+4FFF, as far as the second byte is in the block."""
+    return equal_to(block, HAN_LEAD) & in_range(block, LATE_HAN, 0xC0 - LATE_HAN) >> ONE
 
 
 @helper
 def letter_leads(block, high):
-    """Mask of the bytes of characters whose first byte, one of LETTER_LEADS, says that they are letters."""
+    """Mask of the bytes of characters whose first byte (or two) says that they are letters: see LETTER_LEADS."""
     pairs = in_range(block, 0xD0, 2) & high
-    triples = (in_range(block, 0xE5, 5) | in_range(block, 0xEB, 2)) & high
+    triples = (in_range(block, 0xE5, 5) | in_range(block, 0xEB, 2) | late_han(block)) & high
     return pairs | pairs << ONE | triples | triples << ONE | triples << TWO
 
 
@@ -161,10 +153,11 @@ def wide_classes(view, text, base, position, stop, wanted):
     bit = np.int64(trailing_zeros(wanted)) - behind
     while wanted != ZERO:
         code_point, size = character_at(source, position + bit, stop)
-        if bit < 0:
-            run = (ONE << np.uint64(max(size + bit, 1))) - ONE
+        run = (ONE << np.uint64(size)) - ONE
+        if bit >= 0:
+            run <<= np.uint64(bit)
         else:
-            run = ((ONE << np.uint64(size)) - ONE) << np.uint64(bit)
+            run = run >> np.uint64(-bit) | ONE
         kind = np.uint64(at(classes, code_point))
         m0 |= run & (ZERO - (kind & ONE))
         m1 |= run & (ZERO - (kind >> ONE & ONE))
@@ -182,9 +175,9 @@ def wide_classes(view, text, base, position, stop, wanted):
 def first_bytes_before(bits, bits_before, inner, inner_before):
     """(here, before): the last bytes of characters, moved to their first bytes, in this block and the one before.
 
-    ``inner`` has the bytes after the first of the characters, of two or three bytes.
+    ``inner`` has the bytes after the first of the characters.
     """
-    for _ in range(2):
+    for _ in range(3):
         moved = bits & inner
         moved_before = bits_before & inner_before
         bits = (bits ^ moved) | moved >> ONE

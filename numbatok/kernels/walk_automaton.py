@@ -27,10 +27,22 @@ from numbatok.kernels.dtypes import (
     WORK_STARTS,
     ZERO,
 )
-from numbatok.kernels.intrinsics import array_at, at, field, load_u64, put, range_mask, set_field, table, trailing_zeros
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    at_sum,
+    field,
+    load_u64,
+    put,
+    range_mask,
+    set_field,
+    table,
+    trailing_zeros,
+)
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import character_at
-from numbatok.patterns import automaton, compile as layout
+from numbatok.patterns import automaton
+from numbatok.patterns import compile as layout
 
 _U8 = np.uint8
 _HIGH_BITS = np.uint64(0x8080808080808080)
@@ -42,9 +54,7 @@ _BACK_GAP = np.uint32(automaton.BACK_GAP)
 _MARK = np.uint32(automaton.MARK)
 _MARK_DROPPED = np.uint32(automaton.MARK_DROPPED)
 _ANY_BACK = np.uint32(automaton.BACK | automaton.BACK_GAP)
-_ACTIONS = np.uint32(
-    automaton.ANCHOR | automaton.BACK | automaton.BACK_GAP | automaton.MARK | automaton.MARK_DROPPED
-)
+_ACTIONS = np.uint32(automaton.ANCHOR | automaton.BACK | automaton.BACK_GAP | automaton.MARK | automaton.MARK_DROPPED)
 _ROW_SHIFT = np.uint32(automaton.ROW_SHIFT)
 
 RUN = 56  # bytes of ASCII read at once: with the three before them, their bits fit a word
@@ -106,7 +116,7 @@ def _read_run(source, position, run, classes, cells, row, shift):
     pieces = ZERO
     i = np.int64(0)
     while True:
-        entry = at(cells, row + np.int64(at(classes, np.int64(at(source, position + i)))))
+        entry = at_sum(cells, np.int64(at(classes, np.int64(at(source, position + i)))), row)
         pieces |= np.uint64(entry >> shift & _PIECES) << np.uint64(i)
         i += 1
         if entry & _ACTIONS != np.uint32(0) or i >= run:
@@ -140,6 +150,11 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
     after_gap = np.int64(at(program, header + layout.STEP_AFTER_GAP))
     first_far = np.int64(at(program, header + layout.STEP_FIRST_FAR))
     depth = np.int64(at(program, header + layout.STEP_DEPTH))
+    skips = at(program, header + layout.STEP_SKIPS) != np.uint32(0)
+    low = np.uint8(at(program, header + layout.STEP_RANGES))
+    count = np.uint8(at(program, header + layout.STEP_RANGES + 1))
+    low_2 = np.uint8(at(program, header + layout.STEP_RANGES + 2))
+    count_2 = np.uint8(at(program, header + layout.STEP_RANGES + 3))
     marks = table(work, WORK_MARKS, np.uint64)
 
     _set_bit(starts, begin - base)
@@ -179,6 +194,16 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
                 room = limit - position
                 if room >= 64:
                     high = range_mask(source, position, _U8(128), _U8(128), _U8(0))
+                    if skips and row == after_gap:
+                        halts = high | range_mask(source, position, low, count, _U8(0))
+                        halts |= range_mask(source, position, low_2, count_2, _U8(0))
+                        skipped = np.int64(trailing_zeros(halts))
+                        if skipped > 0:
+                            position += skipped
+                            before = position - 1
+                            before_2 = position - 2
+                            before_3 = position - 3
+                            continue
                     run = min(np.int64(trailing_zeros(high)), np.int64(RUN))
                 elif room >= 8:
                     run = np.int64(trailing_zeros(load_u64(source, position) & _HIGH_BITS)) >> 3
@@ -203,8 +228,10 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
                 size = np.int64(1)
             else:
                 code_point, size = character_at(source, position, stop)
-                if marking and row >= first_far and _marked(
-                    marks, (row - first_far) // width * span + position - begin
+                if (
+                    marking
+                    and row >= first_far
+                    and _marked(marks, (row - first_far) // width * span + position - begin)
                 ):
                     entry = at(cells, row + width - 1)
                 else:

@@ -3,18 +3,25 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ONE, VIEW_GROUP, VIEW_OPTIONS, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import at, field, leading_zeros, put, table, trailing_zeros
+from numbatok.kernels.intrinsics import (
+    ascii_letters,
+    at,
+    equal_to,
+    field,
+    in_range,
+    leading_zeros,
+    put,
+    table,
+    trailing_zeros,
+)
 from numbatok.kernels.jit import kernel
 from numbatok.kernels.starts import (
     TOP,
     add_start,
-    ascii_letters,
     block_address,
     contraction_bytes,
-    equal_to,
     first_bytes_before,
     groups_of_three,
-    in_range,
     letter_leads,
     settle_turns,
     valid_bits,

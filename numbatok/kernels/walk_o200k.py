@@ -3,19 +3,17 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ONE, VIEW_GROUP, VIEW_OPTIONS, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import at, field, put, table, trailing_zeros
+from numbatok.kernels.intrinsics import ascii_letters, at, equal_to, field, in_range, put, table, trailing_zeros
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,
     TWO,
     add_start,
-    ascii_letters,
     block_address,
     contraction_bytes,
-    equal_to,
     first_bytes_before,
     groups_of_three,
-    in_range,
+    late_han,
     settle_turns,
     valid_bits,
     wide_classes,
@@ -27,9 +25,10 @@ SUFFIX = 1
 SLASHES = 2
 SCRIPT_FIRST = 4
 
-# What a character is to the next one: nothing, a mark that is a word, the only one of its others, one of several, one
-# of the line ends and slashes after others, the first or second number of a group, one of the script.
-_APART, _WORD, _ALONE, _TOGETHER, _ENDED, _FIRST, _SECOND, _SCRIPT = range(8)
+# What a character is to the next one: nothing, one of the script, part of a word, the first or second number of a
+# group, the only one of its others, one of several, one of the line ends and slashes after others. In this order, so
+# that one comparison tells two or three.
+_APART, _SCRIPT, _WORD, _FIRST, _SECOND, _ALONE, _TOGETHER, _ENDED = range(8)
 
 
 @helper
@@ -52,7 +51,7 @@ def _one_by_one(
     lead = members & inner & ~((members & inner) + (members & inner & ONE))
     if lead != ZERO:  # the rest of a character that began in the block before
         end = np.int64(trailing_zeros(~lead))
-        if state == _ALONE or state == _TOGETHER:
+        if _ALONE <= state <= _TOGETHER:
             together |= lead
             if state == _ALONE:
                 fresh |= lead
@@ -73,11 +72,11 @@ def _one_by_one(
         bits &= ~run
         end = place + np.int64(trailing_zeros(~(run >> np.uint64(place))))
         if script & bit != ZERO:
-            if number & bit != ZERO and (state == _FIRST or state == _SECOND):
+            if number & bit != ZERO and (_FIRST <= state <= _SECOND):
                 kept_numbers |= run
                 state = _SECOND if state == _FIRST else _APART
-            elif letter & bit == ZERO and number & bit == ZERO and (
-                state == _ALONE or state == _TOGETHER or blanks & bit != ZERO
+            elif (
+                letter & bit == ZERO and number & bit == ZERO and (_ALONE <= state <= _TOGETHER or blanks & bit != ZERO)
             ):
                 together |= run
                 state = _TOGETHER
@@ -88,7 +87,7 @@ def _one_by_one(
             kept_numbers |= run
             state = _SECOND if state == _FIRST else _APART if state == _SECOND else _FIRST
         elif newline & bit != ZERO:
-            if state == _ALONE or state == _TOGETHER or state == _ENDED:
+            if state >= _ALONE:
                 ended |= run
                 state = _ENDED
             else:
@@ -101,7 +100,7 @@ def _one_by_one(
                 state = _WORD
         elif state == _ENDED and slash & bit != ZERO and options & SLASHES != 0:
             ended |= run
-        elif state == _ALONE or state == _TOGETHER:
+        elif _ALONE <= state <= _TOGETHER:
             together |= run
             state = _TOGETHER
         else:
@@ -136,7 +135,7 @@ def walk_o200k(view, work, text, length, base, stop, blocks):
     :func:`numbatok.kernels.walk_cl100k.walk_cl100k`, VIEW_OPTIONS of this module. With SCRIPT_FIRST (and groups of
     three) ``\p{Han}+`` comes before all, and U and L are without Han.
 
-    White space, numbers, and what draws a word are as in that walker; the words are runs of letters and marks, and these
+    White space, numbers, and what draws a word are as in that walker; the words are runs of letters and marks, which
     end early:
 
     * at a capital (Lu, Lt) after a small letter (Ll), or after letters of no case that follow a small one;
@@ -188,7 +187,7 @@ def walk_o200k(view, work, text, length, base, stop, blocks):
             small = d0 & ~capital | d1
             capital |= capital << ONE
             small |= small << ONE
-            han = in_range(bytes_, 0xE5, 5) & high
+            han = (in_range(bytes_, 0xE5, 5) | late_han(bytes_)) & high
             hangul = in_range(bytes_, 0xEB, 2) & high
             han |= han << ONE | han << TWO
             hangul |= hangul << ONE | hangul << TWO

@@ -3,15 +3,12 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ONE, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import array_at, at, put, table, trailing_zeros
+from numbatok.kernels.intrinsics import array_at, ascii_letters, at, equal_to, in_range, put, table, trailing_zeros
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,
-    ascii_letters,
     block_address,
-    equal_to,
     first_bytes_before,
-    in_range,
     letter_leads,
     valid_bits,
     wide_classes,
@@ -19,7 +16,7 @@ from numbatok.kernels.starts import (
 
 
 @helper
-def _contraction_bytes(text, position, stop):
+def contraction_bytes(text, position, stop):
     """Bytes of the contraction at the apostrophe ``text[position]``: 2 ('s 'd 'm 't), 3 ('ll 've 're) or 0."""
     source = array_at(text, stop, np.uint8)
     room = stop - position
@@ -103,7 +100,7 @@ def walk_r50k(view, work, text, length, base, stop, blocks):
         while apostrophe != ZERO:
             bit = np.int64(trailing_zeros(apostrophe))
             apostrophe &= apostrophe - ONE
-            taken = _contraction_bytes(text, position + bit, stop)
+            taken = contraction_bytes(text, position + bit, stop)
             if taken != 0:
                 if bit < 63:
                     begins &= ~(ONE << np.uint64(bit + 1))

@@ -211,7 +211,7 @@ class Matcher:
     @property
     def classes(self) -> int:
         """How many classes there are."""
-        return self.next.shape[1] - 1
+        return int(self.next.shape[1]) - 1
 
     def canonical(self) -> bytes:
         """Equal for two matchers that find the same matches."""
@@ -237,7 +237,10 @@ def compile_matcher(pattern: str, dialect: syntax.Syntax) -> Matcher:
 def _determinise(
     program: _Program, entry: int, inside: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """(next, ends) of the states reached from a program's entry, state 0; bit i of a mask is class i, the last the end."""
+    """(next, ends) of the states reached from a program's entry, which is state 0.
+
+    Classes are handled together, as masks: bit i is class i, the last one the end.
+    """
     classes = inside.shape[1]
     at_end = 1 << classes
     everything = 2 * at_end - 1
@@ -245,7 +248,7 @@ def _determinise(
     masks = [sum(weights[i] for i in np.flatnonzero(row).tolist()) for row in inside]
     kinds, firsts, seconds = program.kinds, program.firsts, program.seconds
     numbers: dict[tuple[int, ...], int] = {(entry,): 0}
-    states = [(entry,)]
+    states: list[tuple[int, ...]] = [(entry,)]
     rows: list[list[int]] = []
     marks: list[list[bool]] = []
     work = 0
@@ -311,7 +314,7 @@ def _without_needless(
     following: npt.NDArray[np.int64], ends: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """(next, ends, certain) without transitions that can't lead to a match and without marks always overridden."""
-    useful = ends.any(axis=1)
+    useful = np.array([row.any() for row in ends], np.bool_)
     while True:
         more = useful | (useful[following] & (following >= 0)).any(axis=1)
         if (more == useful).all():
@@ -319,7 +322,7 @@ def _without_needless(
         useful = more
     following = np.where((following >= 0) & useful[following], following, DEAD)
     # A state is certain where each next character, and the end, either ends a match or leads to a certain state.
-    certain = np.ones(len(following), np.bool_)
+    certain: npt.NDArray[np.bool_] = np.ones(len(following), np.bool_)
     while True:
         fewer = certain & (ends | (certain[following] & (following >= 0))).all(axis=1)
         if (fewer == certain).all():

@@ -22,7 +22,9 @@ STEP_AFTER_MATCH = 3  # row, as all rows the place of its first entry in the tab
 STEP_AFTER_GAP = 4
 STEP_FIRST_FAR = 5
 STEP_DEPTH = 6
-STEP_WORDS = 7
+STEP_SKIPS = 7  # 1: in a gap, ASCII outside the two ranges that follow is more gap
+STEP_RANGES = 8  # first byte and count of each; an unused one has a count of 0
+STEP_WORDS = 12
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ def compile_rule(rule: SplitRule) -> CompiledRule:
     for scanner in scanners:
         rows, width = scanner.entries.shape
         header += [place, width, rows, scanner.after_match, scanner.after_gap, scanner.first_far, scanner.depth]
+        header += _ranges_to_stop_at(scanner, classes)
         place += scanner.entries.size
     program = np.concatenate([np.array(header, np.uint32), *(scanner.entries.ravel() for scanner in scanners)])
     classes.flags.writeable = False
@@ -80,6 +83,17 @@ def compile_rule(rule: SplitRule) -> CompiledRule:
 @functools.lru_cache(maxsize=64)
 def _matcher(pattern: str, dialect: syntax.Syntax) -> automaton.Matcher:
     return automaton.compile_matcher(pattern, dialect)
+
+
+def _ranges_to_stop_at(scanner: automaton.Scanner, classes: npt.NDArray[np.uint8]) -> list[int]:
+    """Header words: whether ASCII in a gap can be skipped, and the at most two ranges of it that can't."""
+    stay = scanner.entries[scanner.after_gap // scanner.entries.shape[1]] == scanner.after_gap << automaton.ROW_SHIFT
+    stops = np.append(~stay[classes[:128]], False)
+    edges = np.flatnonzero(np.diff(stops, prepend=False)).reshape(-1, 2)
+    if len(edges) > 2:
+        return [0] * 5
+    ranges = [(first, last - first) for first, last in edges.tolist()]
+    return [1, *(word for pair in [*ranges, (0, 0), (0, 0)][:2] for word in pair)]
 
 
 def _digest(rule: SplitRule, matchers: list[automaton.Matcher]) -> bytes:

@@ -7,7 +7,7 @@ matches leave no gap, ``removed`` with ``invert`` cuts as ``isolated`` does.
 import functools
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from numbatok.patterns import unicode
 from numbatok.patterns.rules import GPT2, Behavior, Split, SplitRule, Syntax
 
 _CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#: What the pre-tokenizers Digits and Punctuation of ``tokenizers`` match, as patterns.
+DIGITS = r"\p{is_numeric}"
+PUNCTUATION = r"\p{is_punctuation}"
 _KEEPING: tuple[Behavior, ...] = ("isolated", "removed")
 _BLANKS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 
@@ -40,6 +43,12 @@ def _gapless(*patterns: str, syntaxes: tuple[Syntax, ...] = ("rust", "oniguruma"
         (Split(pattern, behavior, behavior == "removed", syntax),)
         for behavior, pattern, syntax in itertools.product(_KEEPING, patterns, syntaxes)
     )
+
+
+def _in_each_syntax(*steps: Split) -> tuple[SplitRule, ...]:
+    """The rule of these steps in the reading of either engine, the same for both."""
+    syntaxes: tuple[Syntax, ...] = ("rust", "oniguruma")
+    return tuple(tuple(replace(step, syntax=syntax) for step in steps) for syntax in syntaxes)
 
 
 @dataclass(frozen=True)
@@ -74,9 +83,7 @@ def _marked(**groups: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
 
 def _plain_classes() -> npt.NDArray[np.uint8]:
     """Letters, numbers, white space."""
-    return _marked(
-        LETTER=unicode.in_categories("L"), NUMBER=unicode.in_categories("N"), SPACE=unicode.white_space()
-    )
+    return _marked(LETTER=unicode.in_categories("L"), NUMBER=unicode.in_categories("N"), SPACE=unicode.white_space())
 
 
 def _classes_with_marks() -> npt.NDArray[np.uint8]:
@@ -103,6 +110,32 @@ def _classes_with_han() -> npt.NDArray[np.uint8]:
     return points
 
 
+def _deepseek_classes() -> npt.NDArray[np.uint8]:
+    """Letters with marks, punctuation with symbols, and the script that the second step cuts out."""
+    script = np.zeros(unicode.CODE_POINTS, bool)
+    script[0x3040:0x3100] = script[0x4E00:0x9FA6] = True
+    return _classes_with_marks() | _marked(
+        PUNCTUATION=unicode.in_categories("P") | unicode.in_categories("S"), SCRIPT=script
+    )
+
+
+def _digit_classes() -> npt.NDArray[np.uint8]:
+    """The plain classes and what Digits matches."""
+    return _plain_classes() | _marked(DIGIT=_members("isnumeric"))
+
+
+def _falcon_classes() -> npt.NDArray[np.uint8]:
+    """The same and what Punctuation matches."""
+    return _digit_classes() | _marked(PUNCTUATION=_members("ispunctuation"))
+
+
+def _bloom_classes() -> npt.NDArray[np.uint8]:
+    """What runs are made of: neither white space nor BLOOM's punctuation."""
+    members = ~unicode.white_space()
+    members[[ord(character) for character in "(|).,!?…。，、।۔،"]] = False
+    return _marked(LETTER=members)
+
+
 def _members(name: str) -> npt.NDArray[np.bool_]:
     """bool[0x110000]: the code points of a named set."""
     edges = np.zeros(unicode.CODE_POINTS + 1, np.int8)
@@ -120,18 +153,31 @@ _CL100K = (
     r"\s+(?!\S)|\s"
 )
 _NOT_HAN = r"&&[^\p{Han}]"
+_DEEPSEEK = (
+    r"\p{N}{1,3}",
+    "[一-龥぀-ゟ゠-ヿ]+",
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|"""
+    + _BLANKS,
+)
+_GPT2_SPELLINGS = (
+    GPT2,
+    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+)
+_BLOOM = r" ?[^(\s|[.,!?…。，、।۔،])]+"
+_CLIP = Split(
+    r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+",
+    "removed",
+    invert=True,
+)
 
 #: Every walk by its name.
 WALKS: dict[str, Walk] = {
     "r50k": Walk(
         "walk_r50k",
         _plain_classes,
-        _gapless(
-            GPT2,
-            r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
-            r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-            r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
-        ),
+        _gapless(*_GPT2_SPELLINGS),
     ),
     # OpenAI's pattern until tiktoken 0.9; Llama 3, Phi-4, OLMo 2, GLM-4, SmolLM3.
     "cl100k": Walk(
@@ -169,6 +215,45 @@ WALKS: dict[str, Walk] = {
         _classes_with_han,
         _gapless(o200k_pattern(r"\p{N}{1,3}", rf"{_CONTRACTIONS}?", r"[\r\n]*", r"[\p{Han}]+|", _NOT_HAN)),
         {"VIEW_GROUP": 3, "VIEW_OPTIONS": 1 | 4},
+    ),
+    # DeepSeek V3, V3.1, R1, V4.
+    "deepseek_v3": Walk(
+        "walk_deepseek",
+        _deepseek_classes,
+        (
+            *_in_each_syntax(*map(Split, _DEEPSEEK)),
+            *_in_each_syntax(*(Split(step.replace(r"\r\n", "\r\n")) for step in _DEEPSEEK)),
+        ),
+        {"VIEW_GROUP": 3},
+    ),
+    # StarCoder, Refact, Command-R.
+    "starcoder": Walk(
+        "walk_parts",
+        _digit_classes,
+        tuple(rule for gpt2 in _GPT2_SPELLINGS for rule in _in_each_syntax(Split(DIGITS), Split(gpt2))),
+        {"VIEW_OPTIONS": 1},
+    ),
+    "falcon": Walk(
+        "walk_parts",
+        _falcon_classes,
+        tuple(
+            rule
+            for gpt2 in _GPT2_SPELLINGS
+            for rule in _in_each_syntax(
+                Split(PUNCTUATION, "contiguous"), Split(gpt2), Split(DIGITS, "contiguous"), Split("[0-9][0-9][0-9]")
+            )
+        ),
+        {"VIEW_OPTIONS": 2},
+    ),
+    "bloom": Walk("walk_bloom", _bloom_classes, _in_each_syntax(Split(_BLOOM))),
+    "clip": Walk("walk_clip", _plain_classes, _in_each_syntax(_CLIP), drops=True),
+    # The same in a file whose ByteLevel cuts by GPT-2's rule too.
+    "clip_cut_again": Walk(
+        "walk_clip",
+        _plain_classes,
+        tuple(rule for gpt2 in _GPT2_SPELLINGS for rule in _in_each_syntax(_CLIP, Split(gpt2))),
+        {"VIEW_OPTIONS": 1},
+        drops=True,
     ),
 }
 

@@ -10,7 +10,7 @@ place and the pattern.
 
 import functools
 from dataclasses import dataclass
-from typing import Literal, NoReturn, Union
+from typing import Literal, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class Look:
     at_end: bool
 
 
-Node = Union[Chars, Sequence, Choice, Repeat, Atomic, Look]
+Node: TypeAlias = Chars | Sequence | Choice | Repeat | Atomic | Look
 
 EMPTY = Sequence(())
 _NEWLINE = charsets.from_ranges([(10, 10)])
@@ -143,7 +143,8 @@ def category(prefix: str) -> CharSet:
     firsts, values = unicode.category_runs()
     wanted = np.array([name.startswith(prefix) for name in unicode.CATEGORIES])
     inside = wanted[values & ~np.uint8(unicode.WHITE_SPACE)]
-    return firsts[np.diff(inside, prepend=False)]
+    changes: CharSet = firsts[np.diff(inside, prepend=False)]
+    return changes
 
 
 @functools.cache
@@ -175,9 +176,10 @@ def property_set(name: str, syntax: Syntax) -> CharSet | None:
     return unicode.named_sets().get(_SET_NAMES.get(plain, plain)) if plain.isascii() and plain.isalpha() else None
 
 
-def word_characters(syntax: Syntax) -> CharSet:
-    r"""The characters of ``\w``."""
-    return unicode.named_sets()["word oniguruma" if syntax == "oniguruma" else "word"]
+def word_characters(syntax: Syntax, in_class: bool = False) -> CharSet:
+    r"""The characters of ``\w``, which Oniguruma takes for others in a bracketed class."""
+    name = "word" if syntax == "rust" else "word in class oniguruma" if in_class else "word oniguruma"
+    return unicode.named_sets()[name]
 
 
 def posix_class(name: str, syntax: Syntax) -> CharSet | None:
@@ -209,7 +211,7 @@ def posix_class(name: str, syntax: Syntax) -> CharSet | None:
     if name == "punct":
         return unicode.named_sets()["punct oniguruma"]
     if name == "word":
-        return word_characters(syntax)
+        return word_characters(syntax, in_class=True)
     if name == "blank":
         return charsets.union(_BLANK, category("Zs"))
     return {"digit": category("Nd"), "space": white_space(), "cntrl": category("Cc")}.get(name)
@@ -218,10 +220,15 @@ def posix_class(name: str, syntax: Syntax) -> CharSet | None:
 def fold_case(chars: CharSet) -> CharSet:
     """The set and all characters that differ from one of it in case alone."""
     variants = unicode.case_variants()
-    points = np.fromiter(variants, np.int64, len(variants))
+    points = _cased()
     found = points[charsets.contains(chars, points)].tolist()
     extra = {other for point in found for other in variants[point]}
     return charsets.union(chars, charsets.from_ranges((point, point) for point in extra)) if extra else chars
+
+
+@functools.cache
+def _cased() -> CharSet:
+    return np.array(list(unicode.case_variants()), np.int64)
 
 
 @functools.cache
@@ -486,20 +493,25 @@ class _Parser:
             return _CONTROL_ESCAPES[sign]
         if sign in "xuU":
             return self._code_point(sign, begin)
-        if sign in "pP":
+        if sign in "pP" and (self.syntax == "rust" or self._peek("{")):
             return self._property(sign, begin)
         if sign in "sSdDwWhH":
-            chars = {"s": white_space, "d": lambda: category("Nd"), "h": lambda: _HEX}.get(
-                sign.lower(), lambda: word_characters(self.syntax)
-            )()
+            chars = self._shorthand(sign.lower(), in_class)
             return chars if sign.islower() else charsets.complement(chars)
         if sign.isascii() and sign.isdigit():
             self._fail(f"'\\{sign}', a back-reference or an octal number, is not supported", begin)
         if sign in _REFUSED_ESCAPES:
             self._fail(f"'\\{sign}' is not supported: {_REFUSED_ESCAPES[sign]}", begin)
-        if sign.isascii() and sign.isalnum():
+        if sign.isascii() and sign.isalnum() and sign not in "pP":
             self._fail(f"the escape '\\{sign}' is not known", begin)
         return ord(sign)
+
+    def _shorthand(self, sign: str, in_class: bool) -> CharSet:
+        if sign == "s":
+            return white_space()
+        if sign == "d":
+            return category("Nd")
+        return _HEX if sign == "h" else word_characters(self.syntax, in_class)
 
     def _code_point(self, sign: str, begin: int) -> int:
         braces = self._take("{")

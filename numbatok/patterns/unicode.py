@@ -11,6 +11,7 @@ import functools
 import json
 import zlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -62,8 +63,8 @@ def named_sets() -> dict[str, npt.NDArray[np.int64]]:
 
     ``alphabetic``, ``lowercase``, ``uppercase``
         the properties of those names;
-    ``word``, ``word oniguruma``
-        ``\\w`` in tiktoken, and in ``tokenizers``, where it has ``²`` too but not U+200D;
+    ``word``, ``word oniguruma``, ``word in class oniguruma``
+        ``\\w`` in tiktoken, and in ``tokenizers``, where it has ``²`` too but not U+200D, and ``[\\w]`` there;
     ``punct oniguruma``
         ``[[:punct:]]`` in ``tokenizers``;
     ``isnumeric``, ``ispunctuation``
@@ -93,7 +94,8 @@ def case_variants() -> dict[int, tuple[int, ...]]:
 
 
 @functools.cache
-def _sets_file() -> tuple[dict[str, object], npt.NDArray[np.int64]]:
+def _sets_file() -> tuple[dict[str, Any], npt.NDArray[np.int64]]:
     packed = zlib.decompress(SETS.read_bytes())
     header, _, body = packed.partition(b"\n")
-    return json.loads(header), np.frombuffer(body, "<u4").astype(np.int64)
+    planes = np.frombuffer(body, np.uint8).reshape(4, -1)  # the numbers' first bytes, then their second ones, ...
+    return json.loads(header), np.ascontiguousarray(planes.T).view("<u4").ravel().astype(np.int64)

@@ -1,0 +1,184 @@
+"""Walkers of GPT-2's rule inside the parts that a step before has cut: see :mod:`numbatok.kernels.starts`."""
+
+import numpy as np
+
+from numbatok.kernels.dtypes import ONE, VIEW_OPTIONS, WORK_STARTS, ZERO
+from numbatok.kernels.intrinsics import (
+    array_at,
+    ascii_letters,
+    at,
+    equal_to,
+    field,
+    in_range,
+    put,
+    table,
+    trailing_zeros,
+)
+from numbatok.kernels.jit import helper, kernel
+from numbatok.kernels.starts import (
+    TOP,
+    block_address,
+    first_bytes_before,
+    groups_of_three,
+    letter_leads,
+    valid_bits,
+    wide_classes,
+)
+from numbatok.kernels.walk_r50k import contraction_bytes
+
+#: Options: the step before cuts out each digit, or runs of punctuation; in what is left, runs of digits are cut out
+#: again, and from these each three of 0 to 9.
+CUT_DIGITS = 1
+CUT_PUNCTUATION = 2
+
+
+@helper
+def _is_ten(source, position, stop):
+    """Whether ``source[position]`` is one of the digits 0 to 9 before ``stop``."""
+    return position < stop and 48 <= at(source, position) <= 57
+
+
+@helper
+def _mend_mixed(text, base, position, stop, begins, ten, mixed):
+    """Starts in runs of digits that are not all of 0 to 9, given those of groups of three from each 0 to 9 on.
+
+    ``mixed`` has the other digits' bytes and those next to them. Less than three of 0 to 9 make no group: they stay
+    with a digit before them. After the last group a piece begins, whatever it begins with.
+    """
+    source = array_at(text, stop, np.uint8)
+    while mixed != ZERO:
+        bit = mixed & (ZERO - mixed)
+        mixed ^= bit
+        place = position + np.int64(trailing_zeros(bit))
+        if ten & bit != ZERO:
+            if not (_is_ten(source, place + 1, stop) and _is_ten(source, place + 2, stop)):
+                begins &= ~bit
+        else:
+            count = np.int64(0)
+            while place - count > base and _is_ten(source, place - count - 1, stop):
+                count += 1
+            if count > 0 and count % 3 == 0:
+                begins |= bit
+    return begins
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
+def walk_parts(view, work, text, length, base, stop, blocks):
+    r"""Walk GPT-2's rule (:func:`numbatok.kernels.walk_r50k.walk_r50k`) between what a step before cuts out.
+
+    With CUT_DIGITS each of DIGIT is a piece (StarCoder, Refact, Command-R). With CUT_PUNCTUATION (Falcon) runs of
+    PUNCTUATION are; the pieces that GPT-2's rule leaves are cut again before and after runs of DIGIT, and these by
+    ``[0-9][0-9][0-9]``. What has been cut out is the end of the text for white space before it.
+
+    A fresh walk from any start agrees: what is cut out first is cut alike, and so is what lies between; a run of digits
+    that begins in the middle begins after a group of three, from which groups are counted again.
+
+    Parameters and result: see :mod:`numbatok.kernels.starts`. Classes: LETTER, NUMBER, SPACE, and besides, DIGIT or
+    PUNCTUATION.
+    """
+    starts = table(work, WORK_STARTS, np.uint64)
+    cut_digits = field(view, VIEW_OPTIONS) & CUT_DIGITS != 0
+
+    letter_before = number_before = space_before = other_before = blank_before = cut_before = ZERO
+    digit_before = ten_before = ZERO
+    wide_before = ZERO  # bytes after the first of white space in the block before
+    taken = np.int64(0)  # digits in the group that goes on
+    spoilt = ZERO
+    added = ONE  # the base
+
+    for block in range(blocks):
+        position = base + 64 * block
+        bytes_ = block_address(work, text, length, position)
+        valid = valid_bits(position, stop)
+        letter = ascii_letters(bytes_) & valid
+        ten = in_range(bytes_, 48, 10) & valid
+        blank = equal_to(bytes_, 32) & valid
+        space = in_range(bytes_, 9, 5) & valid | blank
+        apostrophe = equal_to(bytes_, 39)
+        high = in_range(bytes_, 128, 128) & valid
+        number = digit = ten
+        cut = in_range(bytes_, 33, 94) & valid & ~(letter | ten)
+
+        wide = inner = ZERO
+        if high != ZERO:
+            inner = in_range(bytes_, 0x80, 0x40)
+            whole = letter_leads(bytes_, high) & valid
+            letter |= whole
+            high &= ~whole
+            if high != ZERO:
+                letters, numbers, spaces, signs, digits, _, _ = wide_classes(view, text, base, position, stop, high)
+                letter |= letters
+                number |= numbers
+                space |= spaces
+                cut |= signs
+                digit |= digits
+                wide = spaces & inner
+        if cut_digits:
+            cut = digit
+        letter &= ~cut
+        number &= ~cut
+        space &= ~cut
+        blank &= ~cut
+
+        other = valid & ~(letter | number | space | cut)
+        changes = (
+            (letter & ~(letter << ONE | letter_before))
+            | (number & ~(number << ONE | number_before))
+            | (space & ~(space << ONE | space_before))
+            | (other & ~(other << ONE | other_before))
+        )
+        after_space = changes & ~space & (space << ONE | space_before)
+        last_space = after_space >> ONE
+        last_space_before = (after_space & ONE) << TOP
+        if wide | wide_before != ZERO:
+            last_space, last_space_before = first_bytes_before(last_space, last_space_before, wide, wide_before)
+        begins = (changes & ~(after_space & (blank << ONE | blank_before))) | last_space
+        if cut_digits:
+            begins |= cut & ~inner
+        else:
+            apostrophe &= ~cut
+            begins |= cut & ~(cut << ONE | cut_before)
+            begins |= valid & (digit ^ (digit << ONE | digit_before))
+            if ten != ZERO:
+                threes, taken = groups_of_three(ten, ZERO, taken)
+                begins |= threes
+            else:
+                taken = np.int64(0)
+            if (digit & ~ten) | (digit_before & ~ten_before) != ZERO:
+                after_digit = digit << ONE | digit_before
+                after_ten = ten << ONE | ten_before
+                mixed = (ten & ~after_ten | digit & ~ten & after_ten) & after_digit
+                begins = _mend_mixed(text, base, position, stop, begins, ten, mixed)
+        begins = (begins & ~spoilt) | added
+        if block > 0:
+            put(starts, block - 1, at(starts, block - 1) | last_space_before)
+
+        spoilt = added = ZERO
+        apostrophe &= begins
+        while apostrophe != ZERO:
+            place = np.int64(trailing_zeros(apostrophe))
+            apostrophe &= apostrophe - ONE
+            size = contraction_bytes(text, position + place, stop)
+            if size != 0:
+                if place < 63:
+                    begins &= ~(ONE << np.uint64(place + 1))
+                else:
+                    spoilt = ONE
+                end = place + size
+                if end < 64:
+                    begins |= ONE << np.uint64(end)
+                else:
+                    added = ONE << np.uint64(end - 64)
+        begins &= valid
+        put(starts, block, begins)
+
+        letter_before = letter >> TOP
+        number_before = number >> TOP
+        space_before = space >> TOP
+        other_before = other >> TOP
+        blank_before = blank >> TOP
+        cut_before = cut >> TOP
+        digit_before = digit >> TOP
+        ten_before = ten >> TOP
+        wide_before = wide
+    return min(stop, base + 64 * blocks)
