@@ -188,12 +188,12 @@ def test_linear_time(pattern: str, text: str) -> None:
         short = text * 40
         assert Cutter(split).pieces(short) == regex_pieces(peer, short, split)
         assert Cutter(split).pieces(short, 1) == regex_pieces(peer, short, split)
-    for size in (1 << 18, 1 << 20):
+    for size in (1 << 16, 1 << 18):
         long = (text * size)[:size]
         cutter.walked = 0
         cutter.pieces(long, 2)
         assert cutter.walked < 12 * size
-    assert len(cutter.pieces((text * (2 << 20))[: 2 << 20])) > 0
+    assert len(cutter.pieces((text * (1 << 20))[: 1 << 20])) > 0
 
 
 def test_spellings_that_cut_alike() -> None:

@@ -128,9 +128,9 @@ def _read_run(source, position, run, classes, cells, row, shift):
 def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
     """Mark the pieces of one step in ``text[begin:limit]``, where ``limit`` is the end of the text for it or not.
 
-    Returns 0 or NEED_MARKS. Characters of which a failed overrun has been read ``FREE_OVERRUN`` bytes too often are
-    not read a third time: from there on each (far state, position) from which one failed is marked (Reps, "Maximal-
-    munch tokenization in linear time", 1998).
+    Returns 0 or NEED_MARKS. Once failed overruns have cost twice the text and ``FREE_OVERRUN`` bytes more, each (far
+    state, position) from which one failed is marked, and none is followed from there again: so the time stays linear
+    (Reps, "'Maximal-munch' tokenization in linear time", 1998). Ordinary text in ordinary rules never comes to that.
     """
     source = array_at(text, length, np.uint8)
     starts = table(work, WORK_STARTS, np.uint64)
