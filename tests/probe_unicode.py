@@ -23,17 +23,17 @@ SURROGATES = range(0xD800, 0xE000)
 EVERY_CHARACTER = "".join(chr(c) for c in range(unicode.CODE_POINTS) if c not in SURROGATES)
 
 
-def matched_by_tiktoken(pattern: str) -> np.ndarray:
-    """The code points that the one-character ``pattern`` matches in tiktoken, which drops what does not match."""
+def matched_by_tiktoken(pattern: str, characters: str = EVERY_CHARACTER) -> np.ndarray:
+    """The code points, of all or some, that ``pattern`` matches alone in tiktoken, which drops what does not match."""
     encoding = tiktoken.Encoding(
         "probe", pat_str=pattern, mergeable_ranks={bytes([i]): i for i in range(256)}, special_tokens={}
     )
-    kept = encoding.decode(encoding.encode_ordinary(EVERY_CHARACTER))
+    kept = encoding.decode(encoding.encode_ordinary(characters))
     return np.frombuffer(kept.encode("utf-32-le"), np.uint32)
 
 
 def matched_by_tokenizers(pattern: str, characters: str = EVERY_CHARACTER) -> np.ndarray:
-    """The same in Hugging Face tokenizers, of all characters or some."""
+    """The same in Hugging Face tokenizers."""
     split = pre_tokenizers.Split(tokenizers.Regex(pattern), "removed", invert=True)
     kept = "".join(piece for piece, _ in split.pre_tokenize_str(characters))
     return np.frombuffer(kept.encode("utf-32-le"), np.uint32)

@@ -6,6 +6,7 @@ token.
 
 import random
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -245,6 +246,13 @@ def test_real_rules(name: str) -> None:
     check(REAL[name], 1500, 1)
 
 
+@pytest.mark.parametrize("name", ["o200k", "kimi", "clip", "deepseek v3", "deepseek llm", "falcon"])
+def test_corpora(name: str, corpus_text: str) -> None:
+    """Text in many languages and scripts."""
+    rule, text = REAL[name], corpus_text[:40_000]
+    assert Cutter(*rule).pieces(text, 128) == reference_pieces(reference(*rule), text)
+
+
 @pytest.mark.parametrize("pattern", [*CONSTRUCTS, *ONLY_ONIGURUMA])
 def test_constructs(pattern: str) -> None:
     """Each construct, with the behaviours in turn."""
@@ -280,11 +288,15 @@ def tiktoken_pieces(pattern: str, batch: list[str]) -> list[list[bytes]]:
 @pytest.mark.parametrize("pattern", [*CONSTRUCTS, *ONLY_RUST, GPT2, LLAMA3, O200K, TEKKEN, KIMI])
 def test_constructs_in_rust(pattern: str) -> None:
     """The same patterns as tiktoken reads them."""
-    cutter = Cutter(Split(pattern, "removed", invert=True))
+    check_pieces_in_rust(pattern, Cutter(Split(pattern, "removed", invert=True)).pieces)
+
+
+def check_pieces_in_rust(pattern: str, pieces_of: Callable[[str], list[tuple[int, int]]]) -> None:
+    """Compare the pieces that are kept with those of tiktoken."""
     batch = [text[:16] for text in inputs(5, 160)]
     for text, expected in zip(batch, tiktoken_pieces(pattern, batch), strict=True):
         content = text.encode()
-        assert [content[a:b] for a, b in cutter.pieces(text)] == expected, text
+        assert [content[a:b] for a, b in pieces_of(text)] == expected, text
 
 
 REFUSED = {

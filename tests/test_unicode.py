@@ -4,11 +4,14 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from tokenizers import pre_tokenizers
 
 import probe_unicode
 from numbatok.kernels import dtypes, starts
-from numbatok.patterns import known, unicode
+from numbatok.patterns import charsets, known, syntax, unicode
 
+#: Characters of the planes that hold all scripts.
+ASSIGNED_PLANES = probe_unicode.EVERY_CHARACTER[:0x33000]
 REFERENCES = [probe_unicode.matched_by_tiktoken, probe_unicode.matched_by_tokenizers]
 
 
@@ -30,6 +33,68 @@ def test_white_space(matched: Callable[[str], np.ndarray]) -> None:
 def test_whole_table(matched: Callable[[str], np.ndarray]) -> None:
     """Every category of every code point."""
     assert np.array_equal(unicode.categories(), probe_unicode.probe(matched))
+
+
+@pytest.mark.parametrize("script", ["Han", "Hangul", "Thai", "Arabic"])
+def test_scripts(script: str) -> None:
+    """So do scripts, in both references."""
+    points = members(unicode.named_sets()[script.lower()])
+    for matched in REFERENCES:
+        assert np.array_equal(points, matched(rf"\p{{{script}}}", ASSIGNED_PLANES))
+
+
+def test_word_characters() -> None:
+    r"""``\w`` is not the same in the two, nor inside and outside of brackets in the second."""
+    for name, matched, pattern in (
+        ("word", probe_unicode.matched_by_tiktoken, r"\w"),
+        ("word oniguruma", probe_unicode.matched_by_tokenizers, r"\w"),
+        ("word in class oniguruma", probe_unicode.matched_by_tokenizers, r"[\w]"),
+    ):
+        assert np.array_equal(
+            without_last_planes(unicode.named_sets()[name]), np.sort(matched(pattern, ASSIGNED_PLANES))
+        ), name
+
+
+def test_what_pre_tokenizers_take_for_numbers_and_punctuation() -> None:
+    """Those are other sets than the general categories, and have names of their own."""
+    for name, size in (("isnumeric", 1_924), ("ispunctuation", 726)):
+        points = members(unicode.named_sets()[name])
+        assert len(points) == size
+        assert np.array_equal(points, members(syntax.property_set(name.replace("is", "is_"), "rust")))
+    text = "".join(f"a{chr(point)}" for point in range(0x3000) if not 0xD800 <= point < 0xE000)
+    for pre_tokenizer, name in (
+        (pre_tokenizers.Digits(individual_digits=True), "isnumeric"),
+        (pre_tokenizers.Punctuation(), "ispunctuation"),
+    ):
+        found = {ord(piece) for piece, _ in pre_tokenizer.pre_tokenize_str(text) if len(piece) == 1 and piece != "a"}
+        points = members(unicode.named_sets()[name])
+        assert found == set(points[points < 0x3000].tolist())
+
+
+def test_case() -> None:
+    """Characters without regard to case, as the references have them."""
+    assert unicode.case_variants()[ord("k")] == (ord("K"), 0x212A)
+    assert unicode.case_variants()[ord("s")] == (ord("S"), 0x17F)
+    variants = unicode.case_variants()
+    assert all(point in variants[other] for point, others in variants.items() for other in others)
+
+
+@pytest.mark.slow
+def test_whole_sets() -> None:
+    """Every named set and every pair of case variants."""
+    packed = probe_unicode.packed_sets(probe_unicode.probe_sets(), probe_unicode.probe_case())
+    assert packed == unicode.SETS.read_bytes()
+
+
+def members(chars: np.ndarray) -> np.ndarray:
+    """The code points of a set."""
+    return np.flatnonzero(charsets.contains(chars, np.arange(unicode.CODE_POINTS)))
+
+
+def without_last_planes(chars: np.ndarray) -> np.ndarray:
+    """The code points of a set that are in ASSIGNED_PLANES."""
+    points = members(chars)
+    return points[points <= ord(ASSIGNED_PLANES[-1])]
 
 
 def test_sizes() -> None:

@@ -1,6 +1,6 @@
 """The compiled side: four stages, each with one data layout between it and the next.
 
-1. ``starts``: walkers mark in a bitmap where pretokens begin.
+1. ``starts``: walkers mark in a bitmap where pretokens begin; ``walk_automaton`` does so for any split rule.
 2. ``spans``: the bitmap becomes positions, each pretoken a 16-byte key and a place in the cache.
 3. ``cache``: the place is looked up; a hit gives the ids.
 4. ``merge``: a miss is merged by byte pair encoding, and entered into the cache.

@@ -128,9 +128,9 @@ def _read_run(source, position, run, classes, cells, row, shift):
 def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
     """Mark the pieces of one step in ``text[begin:limit]``, where ``limit`` is the end of the text for it or not.
 
-    Returns 0 or NEED_MARKS. Characters of which a failed overrun has been read ``FREE_OVERRUN`` bytes too often are
-    not read a third time: from there on each (far state, position) from which one failed is marked (Reps, "Maximal-
-    munch tokenization in linear time", 1998).
+    Returns 0 or NEED_MARKS. Once failed overruns have cost twice the text and ``FREE_OVERRUN`` bytes more, each (far
+    state, position) from which one failed is marked, and none is followed from there again: so the time stays linear
+    (Reps, "'Maximal-munch' tokenization in linear time", 1998). Ordinary text in ordinary rules never comes to that.
     """
     source = array_at(text, length, np.uint8)
     starts = table(work, WORK_STARTS, np.uint64)
@@ -170,76 +170,58 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
     marking = False
     span = limit - begin + 1
     while True:
-        entry = np.uint32(0)
-        size = np.int64(0)
         run = np.int64(0)
-        if position >= limit:
-            if not is_end:
+        room = limit - position
+        if position - before_3 == 3 and not marking:
+            if room >= 64:
+                halts = range_mask(source, position, _U8(128), _U8(128), _U8(0))
+                run = min(np.int64(trailing_zeros(halts)), np.int64(RUN))
+                if skips and row == after_gap:
+                    halts |= range_mask(source, position, low, count, _U8(0))
+                    halts |= range_mask(source, position, low_2, count_2, _U8(0))
+                    skipped = np.int64(trailing_zeros(halts))
+                    if skipped > 0:
+                        position += skipped
+                        before = position - 1
+                        before_2 = position - 2
+                        before_3 = position - 3
+                        continue
+            elif room >= 8:
+                run = np.int64(trailing_zeros(load_u64(source, position) & _HIGH_BITS)) >> 3
+        if run > 0:
+            pieces, size, entry = _read_run(source, position, run, classes, cells, row, np.uint32(0))
+            _or_bits(starts, position - 3 - base, pieces)
+            if drops:
+                pieces, size, entry = _read_run(source, position, size, classes, cells, row, _DROPPED_SHIFT)
+                _or_bits(dropped, position - 3 - base, pieces)
+            row = np.int64(entry >> _ROW_SHIFT)
+            position += size
+            before = position - 1
+            before_2 = position - 2
+            before_3 = position - 3
+            if entry & _ACTIONS == np.uint32(0):
+                continue
+            # Stand again at the character with the action.
+            position -= 1
+            before -= 1
+            before_2 -= 1
+            before_3 -= 1
+            size = np.int64(1)
+        else:
+            column = width - 2
+            size = np.int64(0)
+            if room > 0:
+                code_point, size = character_at(source, position, stop)
+                column = np.int64(at(classes, code_point))
+            elif not is_end:
                 return 0
             if marking and row >= first_far and _marked(marks, (row - first_far) // width * span + position - begin):
-                entry = at(cells, row + width - 1)
-            else:
-                entry = at(cells, row + width - 2)
+                column = width - 1
+            entry = at(cells, row + column)
             _put_pieces(starts, entry & _PIECES, base, position, before, before_2, before_3)
             if drops:
                 _put_pieces(dropped, entry >> _DROPPED_SHIFT & _PIECES, base, position, before, before_2, before_3)
-            if entry & _ANY_BACK == np.uint32(0):
-                if entry & _MARK != np.uint32(0):
-                    _set_bit(starts, anchor - base)
-                    if drops and entry & _MARK_DROPPED != np.uint32(0):
-                        _set_bit(dropped, anchor - base)
-                return 0
-        else:
-            if position - before_3 == 3 and not marking:
-                room = limit - position
-                if room >= 64:
-                    high = range_mask(source, position, _U8(128), _U8(128), _U8(0))
-                    if skips and row == after_gap:
-                        halts = high | range_mask(source, position, low, count, _U8(0))
-                        halts |= range_mask(source, position, low_2, count_2, _U8(0))
-                        skipped = np.int64(trailing_zeros(halts))
-                        if skipped > 0:
-                            position += skipped
-                            before = position - 1
-                            before_2 = position - 2
-                            before_3 = position - 3
-                            continue
-                    run = min(np.int64(trailing_zeros(high)), np.int64(RUN))
-                elif room >= 8:
-                    run = np.int64(trailing_zeros(load_u64(source, position) & _HIGH_BITS)) >> 3
-            if run > 0:
-                pieces, i, last = _read_run(source, position, run, classes, cells, row, np.uint32(0))
-                _or_bits(starts, position - 3 - base, pieces)
-                if drops:
-                    pieces, _, _ = _read_run(source, position, i, classes, cells, row, _DROPPED_SHIFT)
-                    _or_bits(dropped, position - 3 - base, pieces)
-                entry = last
-                row = np.int64(entry >> _ROW_SHIFT)
-                position += i
-                before = position - 1
-                before_2 = position - 2
-                before_3 = position - 3
-                if entry & _ACTIONS == np.uint32(0):
-                    continue
-                position -= 1
-                before -= 1
-                before_2 -= 1
-                before_3 -= 1
-                size = np.int64(1)
-            else:
-                code_point, size = character_at(source, position, stop)
-                if (
-                    marking
-                    and row >= first_far
-                    and _marked(marks, (row - first_far) // width * span + position - begin)
-                ):
-                    entry = at(cells, row + width - 1)
-                else:
-                    entry = at(cells, row + np.int64(at(classes, code_point)))
-                _put_pieces(starts, entry & _PIECES, base, position, before, before_2, before_3)
-                if drops:
-                    _put_pieces(dropped, entry >> _DROPPED_SHIFT & _PIECES, base, position, before, before_2, before_3)
-                row = np.int64(entry >> _ROW_SHIFT)
+            row = np.int64(entry >> _ROW_SHIFT)
 
         # What is rare.
         if entry & _MARK != np.uint32(0):
@@ -276,6 +258,8 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
             before_2 = position - 2
             before_3 = position - 3
             continue
+        if room <= 0:
+            return 0
         if entry & _ANCHOR != np.uint32(0):
             anchor = position
             if depth == 1:

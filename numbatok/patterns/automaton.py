@@ -29,9 +29,10 @@ from numbatok.patterns.rules import Split
 from numbatok.patterns.syntax import Atomic, Chars, Choice, Look, Node, Repeat, Sequence
 
 MOST_INSTRUCTIONS = 20_000
-MOST_STATES = 4_096
+MOST_STATES = 1_024
 MOST_WORK = 1_000_000  # steps of threads while states are made: about a second
 MOST_CLASSES = 255
+MOST_SETS = 1_000
 DEEPEST_MEMORY = 3  # characters; the emission masks of a table entry have one bit more
 MOST_SCANNER_STATES = 1_024
 
@@ -65,6 +66,8 @@ class _Program:
     def _set(self, chars: CharSet) -> int:
         number = self._numbers.setdefault(charsets.key(chars), len(self.sets))
         if number == len(self.sets):
+            if number >= MOST_SETS:
+                raise self.fail(f"it tells too many kinds of characters apart, with more than {MOST_SETS} sets")
             self.sets.append(chars)
         return number
 
@@ -256,7 +259,7 @@ def _determinise(
         seen: dict[int, int] = {}
         alive = everything
         matched = 0
-        groups: dict[int, list[int]] = {everything: []}
+        groups: dict[int, dict[int, None]] = {everything: {}}  # threads, in their order, by the classes that keep them
         stack = [(thread, everything) for thread in reversed(state)]
         while stack:
             work += 1
@@ -288,10 +291,11 @@ def _determinise(
                             if target in threads:
                                 continue
                             if common == group:
-                                threads.append(target)
+                                threads[target] = None
                             else:
+                                work += len(threads) // 8
                                 groups[group & ~common] = threads
-                                groups[common] = [*threads, target]
+                                groups[common] = {**threads, target: None}
                                 del groups[group]
         if work > MOST_WORK or len(states) > MOST_STATES:
             raise program.fail(f"its automaton is too large: more than {MOST_STATES} states, or too long to make")
@@ -573,7 +577,9 @@ class _Folder:
         far = np.array([state[0] in (_FAR_OVER, _FAR_OPEN) for state in self.states])
         failing = np.array([self.failure(kind, before) for kind, before, _, _ in self.states])
         signature = np.concatenate([flags, failing[:, None], far[:, None]], axis=1)
-        labels = _merge_alike(_number_rows(signature), following)
+        labels = np.arange(len(self.states))
+        if len(labels) <= MOST_SCANNER_STATES:
+            labels = _merge_alike(_number_rows(signature), following)
         firsts = np.unique(labels, return_index=True)[1]
         order = np.argsort(far[firsts], kind="stable")
         places = np.empty(len(order), np.int64)

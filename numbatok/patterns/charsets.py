@@ -40,11 +40,11 @@ def union(*sets: CharSet) -> CharSet:
     """What is in any of the sets."""
     if len(sets) == 1:
         return sets[0]
-    edges = np.unique(np.concatenate([EMPTY, *sets]))
-    inside = np.zeros(len(edges), np.bool_)
-    for chars in sets:
-        inside |= contains(chars, edges)
-    return _where(edges, inside)
+    changes = np.concatenate([EMPTY, *sets])
+    steps = np.concatenate([EMPTY, *(1 - 2 * (np.arange(len(chars)) & 1) for chars in sets)])
+    order = np.argsort(changes, kind="stable")
+    edges, last = changes[order], np.diff(changes[order], append=-1) != 0
+    return _where(edges[last], np.cumsum(steps[order])[last] > 0)
 
 
 def intersection(left: CharSet, right: CharSet) -> CharSet:

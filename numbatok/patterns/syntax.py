@@ -9,6 +9,7 @@ place and the pattern.
 """
 
 import functools
+import re
 from dataclasses import dataclass
 from typing import Literal, NoReturn, TypeAlias
 
@@ -75,6 +76,8 @@ Node: TypeAlias = Chars | Sequence | Choice | Repeat | Atomic | Look
 
 EMPTY = Sequence(())
 _NEWLINE = charsets.from_ranges([(10, 10)])
+ANY_BUT_NEWLINE = charsets.complement(_NEWLINE)
+_COUNTED = re.compile(r"\{([0-9]*)(,?)([0-9]*)\}")
 _HEX = charsets.from_ranges([(48, 57), (65, 70), (97, 102)])
 _ASCII = charsets.from_ranges([(0, 127)])
 _BLANK = charsets.from_ranges([(9, 9), (32, 32)])
@@ -245,10 +248,10 @@ def shown(pattern: str) -> str:
 
 def parse(pattern: str, syntax: Syntax) -> Node:
     """The syntax tree of a pattern; :class:`VocabularyError` for what can't be read or is not supported."""
-    return _Parser(pattern, syntax).parse()
+    return Parser(pattern, syntax).parse()
 
 
-class _Parser:
+class Parser:
     """A recursive descent over one pattern; its depth is bounded by DEEPEST."""
 
     def __init__(self, pattern: str, syntax: Syntax) -> None:
@@ -260,6 +263,7 @@ class _Parser:
         self.dot_all = False
 
     def parse(self) -> Node:
+        """The syntax tree of the whole pattern."""
         node = self._choice()
         if self.place < len(self.pattern):
             self._fail("a ')' without its '('")
@@ -369,20 +373,19 @@ class _Parser:
         for sign, bounds in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
             if self._take(sign):
                 return bounds
-        end = self.pattern.find("}", self.place)
-        if not self._peek("{") or end < 0:
+        found = _COUNTED.match(self.pattern, self.place)
+        if found is None:
             return None
-        begin = self.place
-        least, comma, most = self.pattern[begin + 1 : end].partition(",")
-        if not all(part.isascii() and part.isdigit() for part in (least, most) if part) or not (least or most):
+        least, comma, most = found.groups()
+        if not (least or most):
             return None
         if max(len(least), len(most)) > 6:
-            self._fail(f"a repeat of {self.pattern[begin : end + 1]} is too large", begin)
-        self.place = end + 1
+            self._fail(f"a repeat of {found[0][:LONGEST_SHOWN]} is too large")
         low = int(least or "0")
         high = int(most) if most else None if comma else low
         if high is not None and high < low:
-            self._fail(f"the repeat {self.pattern[begin : end + 1]} has its bounds in the wrong order", begin)
+            self._fail(f"the repeat {found[0]} has its bounds in the wrong order")
+        self.place = found.end()
         return low, high
 
     def _atom(self) -> Node | None:
@@ -394,7 +397,7 @@ class _Parser:
         if sign == "[":
             return Chars(self._class(begin), self.fold)
         if sign == ".":
-            return Chars(charsets.EVERYTHING if self.dot_all else charsets.complement(_NEWLINE))
+            return Chars(charsets.EVERYTHING if self.dot_all else ANY_BUT_NEWLINE)
         if sign == "$":
             return Look(_NEWLINE if self.syntax == "oniguruma" else charsets.EMPTY, True)
         if sign == "^":
@@ -451,29 +454,30 @@ class _Parser:
 
     def _flags(self, begin: int) -> Node | None:
         """``(?i)`` to the end of the group, or ``(?i:…)``."""
+        before = self.fold, self.dot_all
+        end = self._flags_end(begin)
+        if end == ")" and self.syntax == "rust":
+            return None
+        node = self._choice()  # in Oniguruma, even a '|' after '(?i)' stays within its reach
+        self.fold, self.dot_all = before
+        return node if end == ")" else self._close(node, begin)
+
+    def _flags_end(self, begin: int) -> str:
+        """Set the flags that stand here; returns the ``:`` or ``)`` after them."""
         dot_all = "m" if self.syntax == "oniguruma" else "s"
-        fold, dot, on = self.fold, self.dot_all, True
+        on = True
         while True:
             flag = self._next("a flag")
             if flag == "-" and on:
                 on = False
             elif flag == "i":
-                fold = on
+                self.fold = on
             elif flag == dot_all:
-                dot = on
-            elif flag == "u" and on and self.syntax == "rust":
-                pass
+                self.dot_all = on
             elif flag in ":)":
-                break
-            else:
+                return flag
+            elif flag != "u" or not on or self.syntax == "oniguruma":
                 self._fail(f"the group '(?{flag}' is not supported", begin)
-        before = self.fold, self.dot_all
-        self.fold, self.dot_all = fold, dot
-        if flag == ")" and self.syntax == "rust":
-            return None
-        node = self._choice()  # in Oniguruma, even a '|' after '(?i)' stays within its reach
-        self.fold, self.dot_all = before
-        return node if flag == ")" else self._close(node, begin)
 
     def _look(self, begin: int, negative: bool) -> Node:
         """Look-ahead at one character or the end."""
