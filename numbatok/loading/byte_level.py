@@ -40,6 +40,26 @@ def to_bytes(token: str) -> bytes:
         raise VocabularyError(f"token {token!r} has a lone surrogate: {error.reason}") from None
 
 
+def is_spelled(token: str) -> bool:
+    """Whether a token is written in the alphabet alone."""
+    return byte_of_character().keys() >= set(token)
+
+
+@functools.cache
+def _spelling() -> dict[int, str]:
+    """For ``str.translate``: each Latin-1 character to the alphabet's character of its byte."""
+    return {byte: character for character, byte in byte_of_character().items()}
+
+
+def spell(token: bytes) -> str:
+    """A token's bytes in the alphabet: the inverse of :func:`to_bytes`.
+
+    >>> spell(b" hello")
+    'Ġhello'
+    """
+    return token.decode("latin-1").translate(_spelling())
+
+
 def all_to_bytes(tokens: list[str]) -> list[bytes]:
     """:func:`to_bytes` of many tokens, at 0.1 us each instead of 1."""
     # No character of the alphabet is above U+0143 or is a space, so one translation and one split do for all tokens;

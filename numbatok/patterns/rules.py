@@ -23,11 +23,15 @@ class Split:
         ``a - - b -``; *removed* ``a b``; *merged_with_previous* ``a- - b-``; *merged_with_next* ``a - -b -``;
         *contiguous* ``a -- b -``
     invert : whether matches and gaps change places
+    spelled : whether the step sees each byte as its character of the byte alphabet
+        (:mod:`numbatok.loading.byte_level`), as a step after ``ByteLevel`` in a file does; it can cut between the bytes
+        of a character, as the digit ``²`` stands for the byte 0xB2
     """
 
     pattern: str
     behavior: Behavior = "isolated"
     invert: bool = False
+    spelled: bool = False
 
 
 SplitRule = tuple[Split, ...]
