@@ -52,6 +52,9 @@ CHUNK_BYTES = 64 * CHUNK_BLOCKS
 OTHER, LETTER, NUMBER, SPACE = range(4)
 CLASS_TABLE_SIZE = 1 << 21  # every value that four bytes can spell, valid or not
 
+# In a table of restless characters (one byte a code point): may change in normalizing.
+RESTLESS = 255
+
 # Stage 2: pretokens are keyed, prefetched and probed in groups of this many.
 GROUP = 64
 NARROW_KEY = 7  # longest pretoken in a narrow entry

@@ -9,7 +9,7 @@ from numbatok.errors import VocabularyError
 from numbatok.loading import byte_level, components
 from numbatok.loading.checks import as_list, as_object, brief, decode_json, not_supported, refuse_unknown, take
 from numbatok.memory import no_collection
-from numbatok.normalizers import Normalizer
+from numbatok.normalizers import Normalizer, from_json
 from numbatok.parts import Parts
 from numbatok.vocabulary import Vocabulary
 
@@ -85,8 +85,6 @@ def _normalizer(settings: object) -> tuple[Normalizer | None, bool]:
         inner = settings["normalizers"]
         if inner and isinstance(inner[-1], dict) and inner[-1].get("type") == "ByteLevel":
             settings, alphabet = {**settings, "normalizers": inner[:-1]}, True
-    from numbatok.normalizers import from_json
-
     return from_json(settings), alphabet
 
 

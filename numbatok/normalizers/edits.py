@@ -1,0 +1,183 @@
+"""Normalizers that change characters one by one, or replace pieces of text; and sequences of normalizers."""
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from numbatok.errors import VocabularyError
+from numbatok.normalizers import literals
+from numbatok.normalizers.frozen import CODE_POINTS, MARK, characters, code_points, text_of, to_lower
+from numbatok.normalizers.normalizer import Normalizer, Table, restless, table_of
+from numbatok.patterns.unicode import white_space
+
+#: Characters of a text that are looked up together, so that all stays in the second-level cache.
+_PART = 1 << 14
+
+
+def _by_parts(change: Callable[[str], str], text: str) -> str:
+    """The changes of parts of a text, joined."""
+    return "".join(change(text[begin : begin + _PART]) for begin in range(0, len(text), _PART))
+
+
+@functools.cache
+def _white_space() -> str:
+    r"""All characters that ``\s`` matches."""
+    return text_of(np.flatnonzero(white_space()))
+
+
+@dataclass(frozen=True)
+class Lowercase(Normalizer):
+    """Lower case, character by character: a final sigma is a sigma like others."""
+
+    def normalize(self, text: str) -> str:
+        if text.isascii():
+            return text.lower()
+        return _by_parts(self._lower, text.replace("\u0130", "i\u0307"))
+
+    def leaves(self, text: str) -> bool:
+        return self.normalize(text) == text
+
+    def make_restless(self) -> Table:
+        changing = to_lower() != 0
+        changing[0x130] = True
+        return table_of(changing)
+
+    def _lower(self, part: str) -> str:
+        if part.isascii():
+            return part.lower()
+        codes = code_points(part).astype(np.int32)
+        return text_of(codes + to_lower()[codes])
+
+
+@dataclass(frozen=True)
+class StripAccents(Normalizer):
+    """Without marks (general category M); what letter and accent are in one character stays, unless NFD came before."""
+
+    def normalize(self, text: str) -> str:
+        return text if text.isascii() else _by_parts(self._strip, text)
+
+    def leaves(self, text: str) -> bool:
+        return self.normalize(text) == text
+
+    def make_restless(self) -> Table:
+        return table_of(characters() & MARK != 0)
+
+    def _strip(self, part: str) -> str:
+        if part.isascii():
+            return part
+        codes = code_points(part)
+        marks = characters()[codes] & MARK != 0
+        return text_of(codes[~marks]) if marks.any() else part
+
+
+@dataclass(frozen=True)
+class Strip(Normalizer):
+    r"""Without white space (``\s``) at the left or right end, or at both."""
+
+    left: bool = True
+    right: bool = True
+
+    def normalize(self, text: str) -> str:
+        if self.left:
+            text = text.lstrip(_white_space())
+        return text.rstrip(_white_space()) if self.right else text
+
+    def leaves(self, text: str) -> bool:
+        return len(self.normalize(text)) == len(text)
+
+    def make_restless(self) -> None:
+        """The ends of a text tell, not its characters."""
+
+
+@dataclass(frozen=True)
+class Prepend(Normalizer):
+    """Something before a text, but nothing before an empty one."""
+
+    prefix: str
+
+    def normalize(self, text: str) -> str:
+        return self.prefix + text if text else text
+
+    def leaves(self, text: str) -> bool:
+        return not text or not self.prefix
+
+    def make_restless(self) -> None:
+        """Every text changes."""
+
+
+@dataclass(frozen=True)
+class Replace(Normalizer):
+    r"""Other text for each match of a pattern, from left to right.
+
+    Attributes
+    ----------
+    pattern : plain text; with ``is_regex`` a regular expression of the kind that :mod:`literals` describes
+    content : what is put there, as it is: neither ``$1`` nor ``\1`` means anything
+    is_regex : what ``pattern`` is
+
+    Raises
+    ------
+    VocabularyError : for an empty pattern, and for regular expressions that are not of that kind
+    """
+
+    pattern: str
+    content: str
+    is_regex: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.pattern:
+            raise VocabularyError("normalizer Replace has an empty pattern, which matches between all characters")
+        if self.is_regex:
+            literals.compiled(self.pattern)
+
+    def normalize(self, text: str) -> str:
+        if not self.is_regex:
+            return text.replace(self.pattern, self.content)
+        return self._search.sub(lambda match: self.content, text)
+
+    def leaves(self, text: str) -> bool:
+        if not self.is_regex:
+            return self.pattern == self.content or self.pattern not in text
+        return all(match.group() == self.content for match in self._search.finditer(text))
+
+    def make_restless(self) -> Table:
+        if self.is_regex:
+            return table_of(literals.first_characters(self.pattern))
+        return table_of(np.arange(CODE_POINTS) == ord(self.pattern[0]))
+
+    @property
+    def _search(self) -> "re.Pattern[str]":
+        return literals.compiled(self.pattern)
+
+
+@dataclass(frozen=True)
+class Sequence(Normalizer):
+    """One normalizer after the other. Sequences within are taken apart."""
+
+    normalizers: tuple[Normalizer, ...]
+
+    def __post_init__(self) -> None:
+        flat = [
+            part
+            for normalizer in self.normalizers
+            for part in (normalizer.normalizers if isinstance(normalizer, Sequence) else [normalizer])
+        ]
+        object.__setattr__(self, "normalizers", tuple(flat))
+
+    def normalize(self, text: str) -> str:
+        for normalizer in self.normalizers:
+            text = normalizer.normalize(text)
+        return text
+
+    def leaves(self, text: str) -> bool:
+        return all(normalizer.leaves(text) for normalizer in self.normalizers)
+
+    def make_restless(self) -> Table | None:
+        tables = [restless(normalizer) for normalizer in self.normalizers]
+        known = [table for table in tables if table is not None]
+        if len(known) < len(tables):
+            return None
+        return functools.reduce(np.maximum, known, table_of(np.zeros(0, np.bool_)))
