@@ -3,7 +3,9 @@
 Importing this module imports Numba; :class:`numbatok.Tokenizer` does so when it first encodes or decodes.
 """
 
+import math
 import os
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +17,7 @@ from numbatok.added_tokens import AddedTokens
 from numbatok.errors import DisallowedToken, UnknownId
 from numbatok.kernels import build, cache, decode, dtypes, encode, merge, spans, starts, text
 from numbatok.kernels.jit import kernels
+from numbatok.loading import byte_level
 from numbatok.memory import address_of
 from numbatok.patterns.known import character_classes
 from numbatok.scratch import Scratch
@@ -113,17 +116,21 @@ class Engine:
         self._arrays: list[npt.NDArray[np.generic]] = []
         self._view = np.zeros(dtypes.VIEW_FIELDS, np.int64)
         self._fill_vocabulary()
+        self._fill_options()
         self._fill_added()
         self._set_table(dtypes.VIEW_CLASSES, character_classes(walker))
         self._view[dtypes.VIEW_WALKER] = kernels[walker].address
         self._view[dtypes.VIEW_KEYER] = spans.key_pretokens.address
         self._view[dtypes.VIEW_LOOKER] = cache.look_up.address
         self._view[dtypes.VIEW_FURTHER] = cache.look_further.address
-        self._view[dtypes.VIEW_MERGER] = merge.merge_pretoken.address
+        self._view[dtypes.VIEW_MERGER] = (
+            merge.merge_pretoken if vocabulary.is_plain else merge.merge_pretoken_by_options
+        ).address
         self.everything_allowed = np.full(max(len(added), 1), dtypes.ADDED_AS_TOKEN, np.uint8)
         self._actions: dict[tuple[frozenset[str], frozenset[str]], npt.NDArray[np.uint8]] = {}
         self.decoder = Decoder(vocabulary, added)
         self._last_transcoded = (0, 0, 0)
+        self._seeds = random.Random()
         self._idle: list[Scratch] = []
         self._most_idle = 2 * (os.cpu_count() or 1)
         self._view[dtypes.VIEW_ENCODER] = encode.encode_documents.address
@@ -188,6 +195,51 @@ class Engine:
         self._view[dtypes.VIEW_PAIR_SHIFT] = 65 - len(pairs).bit_length()
         self._view[dtypes.VIEW_PAIR_FILTER_SHIFT] = 65 - filter_bits.bit_length()
 
+    def _fill_options(self) -> None:
+        """What a vocabulary's options change, besides the choice of the merger."""
+        vocabulary, view = self._vocabulary, self._view
+        options, tokens, spell = vocabulary.options, vocabulary.symbol_of, byte_level.spell
+        dropout = math.ceil(float(np.float32(options.dropout)) * (1 << 24))
+        view[dtypes.VIEW_DROPOUT] = dropout
+        view[dtypes.VIEW_LONGEST_CACHED] = 0 if dropout else dtypes.LONGEST_CACHED
+        view[dtypes.VIEW_IDS_PER_BYTE] = 1
+        if vocabulary.is_plain:
+            return
+        if dropout:
+            view[dtypes.VIEW_WHOLE_LIMIT] = 0
+        # A merge that makes its own left part can leave an entry of the heap that looks fresh but is not, and which
+        # the reference follows: the scan knows no such thing.
+        as_by_scan = vocabulary.merges is None or not np.any(vocabulary.merges[:, 2] == vocabulary.merges[:, 0])
+        view[dtypes.VIEW_SCAN_LIMIT] = dtypes.SHORT_MERGE if as_by_scan and not dropout else 0
+        view[dtypes.VIEW_UNKNOWN] = 0 if options.unk is None else tokens[options.unk] + 1
+        view[dtypes.VIEW_FUSE_UNKNOWN] = options.fuse_unk
+
+        parts = [
+            [vocabulary.units(prefix, suffix) for prefix in dict.fromkeys((b"", options.prefix))]
+            for suffix in dict.fromkeys((b"", options.suffix))
+        ]
+        limit = 1 + max((int(points.max()) for row in parts for points, _ in row if len(points)), default=0)
+        units = np.zeros((len(parts), len(parts[0]), limit), np.uint32)
+        for last, row in enumerate(parts):
+            for later, (points, symbols) in enumerate(row):
+                units[last, later, points] = symbols + 1
+        self._set_table(dtypes.VIEW_UNITS, units.reshape(-1))
+        view[dtypes.VIEW_UNIT_LIMIT] = limit
+        view[dtypes.VIEW_UNIT_LATER] = limit if options.prefix else 0
+        view[dtypes.VIEW_UNIT_LAST] = limit * len(parts[0]) if options.suffix else 0
+
+        by_byte = options.unit == "byte"
+        alphabet = [ord(spell(bytes([byte]))) for byte in range(256)] if by_byte else []
+        prefix, suffix = (spell(affix).encode() if by_byte else affix for affix in (options.prefix, options.suffix))
+        fallback = []
+        if options.byte_fallback:
+            fallback = [tokens.get(b"<0x%02X>" % byte, -1) + 1 for byte in range(256)]
+            view[dtypes.VIEW_IDS_PER_BYTE] = 1 + by_byte + len(prefix) + len(suffix)
+        self._set_table(dtypes.VIEW_ALPHABET, np.array(alphabet, np.uint16))
+        self._set_table(dtypes.VIEW_FALLBACK, np.array(fallback, np.uint32))
+        self._set_table(dtypes.VIEW_PREFIX, np.frombuffer(prefix, np.uint8))
+        self._set_table(dtypes.VIEW_SUFFIX, np.frombuffer(suffix, np.uint8))
+
     def _fill_added(self) -> None:
         """The trie of added tokens and the bytes that they begin with."""
         rows, at_node = self._added.trie()
@@ -223,6 +275,14 @@ class Engine:
 
     # --- scratches ---
 
+    def seed(self, number: int | None) -> None:
+        """Begin dropout's random numbers anew: calls that follow one after the other give the same ids every time.
+
+        With None they begin anywhere, as in a new engine. Scratches in use by other threads go on as they were.
+        """
+        self._seeds.seed(number)
+        self._idle.clear()
+
     @contextmanager
     def scratch(self) -> Iterator[Scratch]:
         """A scratch for one caller. After an exception it is dropped: an interrupted one may be half changed."""
@@ -234,7 +294,9 @@ class Engine:
         try:
             return self._idle.pop()
         except IndexError:
-            return Scratch(self._view)
+            scratch = Scratch(self._view)
+            scratch.record[dtypes.WORK_RANDOM] = self._seeds.getrandbits(63)
+            return scratch
 
     def _put_back(self, scratch: Scratch) -> None:
         if len(self._idle) < self._most_idle:
@@ -264,6 +326,10 @@ class Engine:
                 return self._encode_all(scratch, *arguments[1:], length)
             status = self._encode(*arguments)
         while status < 0:
+            if status == dtypes.NEED_OUTPUT:  # more ids than bytes, by byte tokens: begin anew
+                length = int(scratch.record[dtypes.WORK_TEXT + 1])
+                scratch.restart()
+                return self._encode_all(scratch, *arguments[1:], length)
             self._mend(scratch, status)
             status = self._encode(*arguments)
         ids: Ids = scratch.small_output[:status].copy()

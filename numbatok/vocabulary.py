@@ -2,13 +2,14 @@
 
 Every token has a *symbol*, its number in order of building, which is what the merge tables hold; ids may have gaps and
 any order, symbols do not. Invariants, checked here once so that kernels need not: no two tokens have the same bytes or
-the same id, each of the 256 bytes is a token, no token is empty, and every merge makes a token.
+the same id, no token is empty, every merge makes a token, and each of the 256 bytes is a token of a rank file.
 """
 
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,10 @@ from numbatok.errors import VocabularyError
 
 MAX_SYMBOLS = 1 << 21  # kernels.dtypes.SYMBOL_BITS
 MAX_RANKS = (1 << 22) - 1  # kernels.dtypes.RANK_BITS; the last value stands for an empty slot
+LONGEST_AFFIX = 255  # bytes; with byte_fallback each may become an id of every unit
+
+#: What a model's initial symbols stand for.
+Unit = Literal["byte", "character"]
 
 
 def _as_numbers(ids: Sequence[int] | npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
@@ -26,6 +31,39 @@ def _as_numbers(ids: Sequence[int] | npt.NDArray[np.uint32]) -> npt.NDArray[np.i
     except OverflowError:
         worst = next(number for number in ids if not 0 <= number < 1 << 32)
         raise VocabularyError(f"id {worst} is not between 0 and 2**32 - 1") from None
+
+
+@dataclass(frozen=True)
+class Options:
+    """What of a merge list's model differs from plain byte pair encoding, as ``tokenizers.models.BPE`` has it.
+
+    Attributes
+    ----------
+    unit : ``"byte"``, where the model sees bytes, each as a character of the byte alphabet; or ``"character"``
+    unk : the token for a unit that is no token; without one the unit is dropped
+    fuse_unk : whether such units in a row are one token
+    byte_fallback : whether such a unit becomes the tokens ``<0xXX>`` of its bytes, where all of these are there
+    prefix : what the tokens of all but a pretoken's first unit begin with (continuing_subword_prefix)
+    suffix : what the token of a pretoken's last unit ends with (end_of_word_suffix)
+    dropout : the probability with which a merge that is due is put off
+    """
+
+    unit: Unit = "byte"
+    unk: bytes | None = None
+    fuse_unk: bool = False
+    byte_fallback: bool = False
+    prefix: bytes = b""
+    suffix: bytes = b""
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.unit not in ("byte", "character"):
+            raise VocabularyError(f'the unit is {self.unit!r}; wanted "byte" or "character"')
+        if not 0 <= self.dropout <= 1:  # nor is NaN
+            raise VocabularyError(f"dropout is {self.dropout}; wanted a probability, from 0 to 1")
+        for name, affix in (("prefix", self.prefix), ("suffix", self.suffix)):
+            if len(affix) > LONGEST_AFFIX:
+                raise VocabularyError(f"the {name} has {len(affix)} bytes; at most {LONGEST_AFFIX} are supported")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +78,7 @@ class Vocabulary:
     merges : uint32[merges, 3] rows (left, right, made) of symbols in order of rank, or None where any two neighbours
         merge whose concatenation is a token, and its symbol is the rank (a rank file)
     whole_first : whether a pretoken that is a token is that token, even where merging gives others
+    options : how the model differs from plain byte pair encoding
     """
 
     data: npt.NDArray[np.uint8]
@@ -47,12 +86,13 @@ class Vocabulary:
     ids: npt.NDArray[np.uint32]
     merges: npt.NDArray[np.uint32] | None
     whole_first: bool
+    options: Options = Options()
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __eq__(self, other: object) -> bool:
-        """Whether two vocabularies give the same ids to every text: same tokens, ids and ranks."""
+        """Whether two vocabularies have the same tokens, ids, ranks and options."""
         if not isinstance(other, Vocabulary):
             return NotImplemented
         return self._content() == other._content()
@@ -60,12 +100,43 @@ class Vocabulary:
     def __hash__(self) -> int:
         return hash(self._content())
 
-    def _content(self) -> tuple[bytes, bytes, bytes, bytes | None, bool]:
+    def _content(self) -> tuple[object, ...]:
         merges = None if self.merges is None else self.merges.tobytes()
-        return self.data.tobytes(), self.starts.tobytes(), self.ids.tobytes(), merges, self.whole_first
+        return self.data.tobytes(), self.starts.tobytes(), self.ids.tobytes(), merges, self.whole_first, self.options
 
     def __reduce__(self) -> tuple[type["Vocabulary"], tuple[object, ...]]:
-        return Vocabulary, (self.data, self.starts, self.ids, self.merges, self.whole_first)
+        return Vocabulary, (self.data, self.starts, self.ids, self.merges, self.whole_first, self.options)
+
+    @functools.cached_property
+    def is_plain(self) -> bool:
+        """Whether bytes are merged as they are: each of the 256 is a token, and no option says else."""
+        options = self.options
+        if options.unit != "byte" or options.prefix or options.suffix or options.dropout:
+            return False
+        return int(np.count_nonzero(np.diff(self.starts) == 1)) == 256
+
+    def units(self, prefix: bytes = b"", suffix: bytes = b"") -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """(units, symbols): the tokens that are one unit between ``prefix`` and ``suffix``, by byte or code point."""
+        begins = self.starts[:-1] + len(prefix)
+        widths = np.diff(self.starts) - len(prefix) - len(suffix)
+        symbols = np.flatnonzero((widths >= 1) & (widths <= (1 if self.options.unit == "byte" else 4)))
+        for affix, places in ((prefix, self.starts[:-1]), (suffix, begins + widths)):
+            for offset, wanted in enumerate(affix):
+                symbols = symbols[self.data[places[symbols] + offset] == wanted]
+        begins, widths = begins[symbols], widths[symbols]
+        points = self.data[begins].astype(np.int64)
+        if self.options.unit == "byte":
+            return points, symbols
+        whole = points < 0x80
+        for width, first, last in ((2, 0xC2, 0xDF), (3, 0xE0, 0xEF), (4, 0xF0, 0xF4)):
+            found = np.flatnonzero((widths == width) & (points >= first) & (points <= last))
+            value, good = points[found] & (0x7F >> width), np.ones(len(found), np.bool_)
+            for offset in range(1, width):
+                byte = self.data[begins[found] + offset].astype(np.int64)
+                value, good = value << 6 | byte & 0x3F, good & (byte & 0xC0 == 0x80)
+            points[found], whole[found] = value, good
+        whole &= (widths == 1) == (points < 0x80)
+        return points[whole], symbols[whole]
 
     @functools.cached_property
     def tokens(self) -> list[bytes]:
@@ -77,6 +148,11 @@ class Vocabulary:
     def id_of(self) -> dict[bytes, int]:
         """The id of each token."""
         return dict(zip(self.tokens, self.ids.tolist(), strict=True))
+
+    @functools.cached_property
+    def symbol_of(self) -> dict[bytes, int]:
+        """The symbol of each token."""
+        return {token: symbol for symbol, token in enumerate(self.tokens)}
 
     @functools.cached_property
     def token_of(self) -> dict[int, bytes]:
@@ -99,30 +175,44 @@ class Vocabulary:
 
     @classmethod
     def from_merges(
-        cls, ids: Mapping[bytes, int], merges: Sequence[tuple[bytes, bytes]], *, whole_first: bool = False
+        cls,
+        ids: Mapping[bytes, int],
+        merges: Sequence[tuple[bytes, bytes]],
+        *,
+        whole_first: bool = False,
+        unit: Unit = "byte",
+        unk: bytes | None = None,
+        fuse_unk: bool = False,
+        byte_fallback: bool = False,
+        prefix: bytes = b"",
+        suffix: bytes = b"",
+        dropout: float = 0.0,
     ) -> "Vocabulary":
         """A vocabulary with a list of merges in order of rank, as ``tokenizers`` has it.
 
-        Where a pair stands twice its last rank counts. Raises VocabularyError for a merge of, or into, what is not a
-        token.
+        Where a pair stands twice its last rank counts. A merge makes the left token and the right one less the bytes
+        of the prefix. The options are those of :class:`Options`. Raises VocabularyError for a merge of, or into, what
+        is not a token, and for an unknown token that is none.
         """
+        options = Options(unit, unk, fuse_unk, byte_fallback, prefix, suffix, dropout)
         tokens = sorted(ids, key=ids.__getitem__)
         symbol = {token: number for number, token in enumerate(tokens)}
+        kept = len(prefix)
         rows = np.empty((len(merges), 3), np.uint32)
         try:
             rows[:, 0] = [symbol[left] for left, _ in merges]
             rows[:, 1] = [symbol[right] for _, right in merges]
-            rows[:, 2] = [symbol[left + right] for left, right in merges]
+            rows[:, 2] = [symbol[left + right[kept:]] for left, right in merges]
         except KeyError:
             for rank, (left, right) in enumerate(merges):
-                for token in (left, right, left + right):
+                for token in (left, right, left + right[kept:]):
                     if token not in symbol:
                         raise VocabularyError(
                             f"merge {rank} ({left!r} with {right!r}) needs the token {token!r}, which is not in the "
                             "vocabulary"
                         ) from None
         numbers = _as_numbers([ids[token] for token in tokens])
-        return cls._checked(tokens, numbers, rows, whole_first)
+        return cls._checked(tokens, numbers, rows, whole_first, options)
 
     @classmethod
     def _checked(
@@ -131,6 +221,7 @@ class Vocabulary:
         ids: npt.NDArray[np.int64],
         merges: npt.NDArray[np.uint32] | None,
         whole_first: bool,
+        options: Options = Options(),
     ) -> "Vocabulary":
         if len(tokens) > MAX_SYMBOLS:
             raise VocabularyError(f"{len(tokens)} tokens given; at most {MAX_SYMBOLS} are supported")
@@ -156,12 +247,12 @@ class Vocabulary:
         if b"" in distinct:
             raise VocabularyError("the empty token is in the vocabulary; every token needs at least one byte")
         for byte in range(256):
-            if bytes([byte]) not in distinct:
-                raise VocabularyError(
-                    f"byte 0x{byte:02x} is not a token; a byte-level vocabulary holds each of the 256 bytes"
-                )
+            if merges is None and bytes([byte]) not in distinct:
+                raise VocabularyError(f"byte 0x{byte:02x} is not a token; a rank file holds each of the 256 bytes")
+        if options.unk is not None and options.unk not in distinct:
+            raise VocabularyError(f"the unknown token {options.unk!r} is not in the vocabulary")
         lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
         starts = np.zeros(len(tokens) + 1, np.int64)
         np.cumsum(lengths, out=starts[1:])
         data = np.frombuffer(b"".join(tokens), np.uint8)
-        return cls(data, starts, ids.astype(np.uint32), merges, whole_first)
+        return cls(data, starts, ids.astype(np.uint32), merges, whole_first, options)

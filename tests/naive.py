@@ -117,6 +117,61 @@ def rank_of_concatenation(rank: Mapping[bytes, int]) -> RankOf:
     return lambda left, right: rank.get(left + right)
 
 
+@dataclass
+class Model:
+    """The model of a ``tokenizer.json`` with any of its options, in the file's own strings and for its own strings.
+
+    A unit is a character of the pretoken. Options as ``tokenizers.models.BPE`` names them.
+    """
+
+    id_of: Mapping[str, int]
+    merges: Sequence[tuple[str, str]]
+    unk_token: str | None = None
+    fuse_unk: bool = False
+    byte_fallback: bool = False
+    continuing_subword_prefix: str | None = None
+    end_of_word_suffix: str | None = None
+    ignore_merges: bool = False
+
+    def units(self, pretoken: str) -> list[str]:
+        """The tokens that merging begins with.
+
+        >>> Model({"a": 0, "b</w>": 1, "?": 2}, [], unk_token="?", end_of_word_suffix="</w>").units("axab")
+        ['a', '?', 'a', 'b</w>']
+        """
+        tokens: list[str] = []
+        waiting = 0  # unknown tokens not yet put out: one that has tokens for its bytes overtakes them
+        for place, character in enumerate(pretoken):
+            unit = character
+            if place > 0:
+                unit = (self.continuing_subword_prefix or "") + unit
+            if place == len(pretoken) - 1:
+                unit += self.end_of_word_suffix or ""
+            spelled = [f"<0x{byte:02X}>" for byte in unit.encode()]
+            if unit in self.id_of:
+                tokens += [self.unk_token or ""] * waiting + [unit]
+                waiting = 0
+            elif self.byte_fallback and all(token in self.id_of for token in spelled):
+                tokens += spelled
+            elif self.unk_token is not None:
+                if waiting and not self.fuse_unk:
+                    tokens.append(self.unk_token)
+                waiting = 1
+        return tokens + [self.unk_token or ""] * waiting
+
+    def encode(self, pretoken: str) -> list[int]:
+        """Ids of one pretoken."""
+        if self.ignore_merges and pretoken in self.id_of:
+            return [self.id_of[pretoken]]
+        place = {pair: rank for rank, pair in enumerate(self.merges)}
+        tokens = self.units(pretoken)
+        while mergeable := [pair for pair in pairwise(tokens) if pair in place]:
+            lowest = min(mergeable, key=place.__getitem__)
+            i = list(pairwise(tokens)).index(lowest)
+            tokens[i : i + 2] = [tokens[i] + tokens[i + 1][len(self.continuing_subword_prefix or "") :]]
+        return [self.id_of[token] for token in tokens]
+
+
 # --- the whole -------------------------------------------------------------------------------------------------------
 
 

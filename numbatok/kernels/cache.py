@@ -8,7 +8,6 @@ from numbatok.kernels.dtypes import (
     INLINE_IDS,
     LARGEST_INLINE,
     LONG_KEY,
-    LONGEST_CACHED,
     NARROW_BASE,
     NARROW_WORDS,
     NEED_ARENA,
@@ -18,6 +17,8 @@ from numbatok.kernels.dtypes import (
     SHORT_KEY,
     U64,
     VIEW_FURTHER,
+    VIEW_IDS_PER_BYTE,
+    VIEW_LONGEST_CACHED,
     VIEW_MERGER,
     WIDE_WORDS,
     WORK_ARENA,
@@ -115,7 +116,7 @@ def learn(view, work, low, high, place, text, position, length):
     """
     arena = table(work, WORK_ARENA, np.uint32)
     arena_used = field(work, WORK_ARENA_USED)
-    cached = length <= LONGEST_CACHED
+    cached = length <= field(view, VIEW_LONGEST_CACHED)
     words = np.int64(0)
     if cached:
         if high == ZERO:
@@ -125,7 +126,7 @@ def learn(view, work, low, high, place, text, position, length):
             return np.int64(NEED_WIDE)
         if length > SHORT_KEY:
             words = (length + 3) >> 2
-        if arena_used + words + length + OUTPUT_SLACK > len(arena):
+        if arena_used + words + length * field(view, VIEW_IDS_PER_BYTE) + OUTPUT_SLACK > len(arena):
             return np.int64(NEED_ARENA)
 
     # What is merged is the short pretoken's key, or a copy of the long one, which the arena keeps.

@@ -108,7 +108,23 @@ VIEW_LOOKER = 44  # ... look_up ...
 VIEW_FURTHER = 45  # ... look_further ...
 VIEW_MERGER = 46  # ... merge_pretoken ...
 VIEW_ENCODER = 47  # ... and encode_documents
-VIEW_FIELDS = 48
+
+# Fields of the view that only merge_pretoken_by_options reads, but for two: a *unit* is a byte or a character.
+VIEW_UNITS = 48  # uint32[up to 4 * limit]: symbol + 1 of each unit, 0 where it has none; a part for each place
+VIEW_UNIT_LIMIT = 50  # bytes, or code points, below this are in the table
+VIEW_UNIT_LATER = 51  # where the part begins for units that are not the first of their pretoken ...
+VIEW_UNIT_LAST = 52  # ... and how much further the one for the last
+VIEW_ALPHABET = 53  # uint16[256] where the unit is a byte: the character that stands for it; else empty
+VIEW_FALLBACK = 55  # uint32[256]: symbol + 1 of each byte's "<0xXX>", or empty
+VIEW_PREFIX = 57  # uint8: what the units after the first begin with, in UTF-8 ...
+VIEW_SUFFIX = 59  # ... and what the last one ends with
+VIEW_UNKNOWN = 61  # symbol + 1 of the unknown token, or 0
+VIEW_FUSE_UNKNOWN = 62  # 1: neighbouring unknown units are one unknown token
+VIEW_DROPOUT = 63  # of 2^24: how often a merge that is due is put off; 0 for never
+VIEW_SCAN_LIMIT = 64  # up to this many symbols are merged by the scan
+VIEW_LONGEST_CACHED = 65  # LONGEST_CACHED, or 0 where a pretoken's ids are not always the same (all kernels)
+VIEW_IDS_PER_BYTE = 66  # a pretoken has at most so many ids a byte (all kernels)
+VIEW_FIELDS = 67
 
 # Fields of the scratch.
 WORK_VIEW = 0  # address of the view
@@ -145,7 +161,8 @@ WORK_MISSES = 45  # ... those not found in the cache ...
 WORK_MERGED_BYTES = 46  # ... and the bytes that were merged for them
 WORK_TEXT = 47  # address, length and number of ids of the one document of a call
 WORK_FROM_ARENA = 50  # pretokens of the last group whose ids came from the arena
-WORK_FIELDS = 51
+WORK_RANDOM = 51  # state of the generator that dropout draws from
+WORK_FIELDS = 52
 
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds

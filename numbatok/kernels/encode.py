@@ -18,6 +18,7 @@ from numbatok.kernels.dtypes import (
     TAIL_KEPT,
     VIEW_ADDED_IDS,
     VIEW_ADDED_LEADS,
+    VIEW_IDS_PER_BYTE,
     VIEW_KEYER,
     VIEW_LOOKER,
     VIEW_MERGER,
@@ -107,6 +108,7 @@ def _encode_document(view, work, text, length, position, used, total):
     symbols = table(work, WORK_SYMBOLS, np.uint32)
     walker = field(view, VIEW_WALKER)
     merger = field(view, VIEW_MERGER)
+    per_byte = field(view, VIEW_IDS_PER_BYTE)
     count_only = field(work, WORK_COUNT_ONLY) != 0
     base = position
     reach = CHUNK_BLOCKS  # grows while a pretoken reaches further
@@ -157,12 +159,12 @@ def _encode_document(view, work, text, length, position, used, total):
                 reach *= 4
                 continue
             size = end - base
-            if used + size > len(output):
-                set_field(work, WORK_NEEDED, used + size)
+            if used + per_byte * size > len(output):
+                set_field(work, WORK_NEEDED, used + per_byte * size)
                 return np.int64(NEED_OUTPUT), base, used, total
             made = call_kernel(merger, (view, work, text + base, size))
             if made < 0:
-                set_field(work, WORK_NEEDED, size)
+                set_field(work, WORK_NEEDED, per_byte * size)
                 return made, base, used, total
             for i in range(made):
                 put(output, used + i, at(symbols, i))
@@ -188,15 +190,16 @@ def _encode_document(view, work, text, length, position, used, total):
                 reach *= 4
                 continue
         # Ids are stored several at once, and counted after: hence the slack.
-        if used + (end - base) + OUTPUT_SLACK > len(output):
-            set_field(work, WORK_NEEDED, used + (end - base) + OUTPUT_SLACK)
+        room = per_byte * (end - base) + OUTPUT_SLACK
+        if used + room > len(output):
+            set_field(work, WORK_NEEDED, used + room)
             return np.int64(NEED_OUTPUT), base, used, total
         # Stages 2 to 4.
         status, done, used = _encode_pretokens(view, work, text, length, base, count, used)
         set_field(work, WORK_PIECES, field(work, WORK_PIECES) + done)
         if status != 0:
             at_piece = np.int64(at(positions, done))
-            size = np.int64(at(positions, done + 1)) - at_piece
+            size = per_byte * (np.int64(at(positions, done + 1)) - at_piece)
             if status == NEED_MERGE:
                 set_field(work, WORK_NEEDED, size)
             elif status == NEED_ARENA:

@@ -19,14 +19,22 @@ from numbatok.kernels.dtypes import (
     SHORT_MERGE,
     SYMBOL_BITS,
     U64,
+    VIEW_ALPHABET,
     VIEW_BYTE_PAIRS,
     VIEW_BYTE_SYMBOLS,
+    VIEW_DROPOUT,
+    VIEW_FALLBACK,
+    VIEW_FUSE_UNKNOWN,
     VIEW_IDS,
+    VIEW_IDS_PER_BYTE,
     VIEW_MERGED,
     VIEW_PAIR_FILTER,
     VIEW_PAIR_FILTER_SHIFT,
     VIEW_PAIR_SHIFT,
     VIEW_PAIRS,
+    VIEW_PREFIX,
+    VIEW_SCAN_LIMIT,
+    VIEW_SUFFIX,
     VIEW_TOKEN_FILTER,
     VIEW_TOKEN_FILTER_SHIFT,
     VIEW_TOKEN_KEYS,
@@ -34,10 +42,16 @@ from numbatok.kernels.dtypes import (
     VIEW_TOKEN_SLOTS,
     VIEW_TOKEN_STARTS,
     VIEW_TOKENS,
+    VIEW_UNIT_LAST,
+    VIEW_UNIT_LATER,
+    VIEW_UNIT_LIMIT,
+    VIEW_UNITS,
+    VIEW_UNKNOWN,
     VIEW_WHOLE_LIMIT,
     WORK_HEAP,
     WORK_NEXT,
     WORK_PREVIOUS,
+    WORK_RANDOM,
     WORK_RANKS,
     WORK_SYMBOLS,
     ZERO,
@@ -48,6 +62,7 @@ from numbatok.kernels.intrinsics import (
     field,
     leading_zeros,
     put,
+    set_field,
     smallest_of_16,
     table,
     trailing_zeros,
@@ -63,6 +78,8 @@ _WORD = np.uint64(64)
 _WORD_MASK = np.uint64(63)
 _WORD_SHIFT = np.uint64(6)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
+_MIX_FIRST = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_SECOND = np.uint64(0x94D049BB133111EB)
 
 
 @helper
@@ -203,12 +220,30 @@ def _sift_up(heap, hole, value):
 
 
 @helper
-def _merge_by_heap(symbols, ranks, count, pairs, shift, bits, bits_shift, merged, after, before, heap):
+def _draw(work):
+    """24 random bits, by SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014)."""
+    state = U64(field(work, WORK_RANDOM)) + HASH_LOW
+    set_field(work, WORK_RANDOM, np.int64(state))
+    mixed = (state ^ state >> U64(30)) * _MIX_FIRST
+    mixed = (mixed ^ mixed >> U64(27)) * _MIX_SECOND
+    return (mixed ^ mixed >> U64(31)) >> U64(40)
+
+
+@helper
+def _merge_by_heap(work, symbols, ranks, count, pairs, shift, bits, bits_shift, merged, dropout):
     """Merge ``symbols[:count]`` in n log n: a heap of (rank, position), and a list of the symbols that are left.
 
-    An entry of the heap is stale, and dropped, when the pair at its position has another rank by now. Each merge takes
-    one entry and adds at most two, so the heap never holds more than ``2 * count``.
+    An entry of the heap is stale, and dropped, when the pair at its position makes another symbol by now. Each merge
+    takes one entry and adds at most two, so the heap never holds more than ``2 * count``.
+
+    With dropout (Provilkov, Emelianenko and Voita, "BPE-Dropout", 2020), as ``tokenizers`` has it, each entry that is
+    taken is put off ``dropout`` times of 2^24, until one is not: then all that were put off come back. Meanwhile they
+    stand behind the heap's end, in the room that taking them made.
     """
+    after = table(work, WORK_NEXT, np.int32)
+    before = table(work, WORK_PREVIOUS, np.int32)
+    heap = table(work, WORK_HEAP, np.uint64)
+    put_off = 0
     size = 0
     for i in range(count):
         put(before, i, np.int32(i - 1))
@@ -224,11 +259,20 @@ def _merge_by_heap(symbols, ranks, count, pairs, shift, bits, bits_shift, merged
         size -= 1
         if size > 0:
             _sift_down(heap, size, 0, at(heap, size))
+        if dropout != ZERO and _draw(work) < dropout:
+            put(heap, size, best)
+            put_off += 1
+            continue
+        while put_off > 0:
+            _sift_up(heap, size, at(heap, size + 1))
+            size += 1
+            put_off -= 1
         where = np.int64(best & _LOW_HALF)
         rank = np.uint32(best >> _RANK_TOP)
-        if at(ranks, where) != rank:
-            continue
         made = at(merged, rank)
+        now = at(ranks, where)
+        if now != rank and (now == NO_RANK or at(merged, now) != made):
+            continue
         gone = np.int64(at(after, where))
         right = np.int64(at(after, gone))
         put(symbols, where, made)
@@ -258,6 +302,18 @@ def _merge_by_heap(symbols, ranks, count, pairs, shift, bits, bits_shift, merged
     return kept
 
 
+@helper
+def _whole_token(view, text, length):
+    """Symbol of the token that is the whole of the ``length`` bytes at address ``text``, where the vocabulary asks for
+    whole tokens first; or -1. Of at most 15 bytes 16 are read.
+    """
+    if length > field(view, VIEW_WHOLE_LIMIT):
+        return np.int64(-1)
+    readable = array_at(text, max(length, 16), np.uint8)
+    low, high = token_key(readable, 0, length)
+    return find_token(view, low, high, readable, 0, length)
+
+
 @kernel("int64(int64, int64, int64, int64)")
 def merge_pretoken(view, work, text, length):
     """Tokens of the ``length`` bytes at address ``text``; their ids are left in ``WORK_SYMBOLS``.
@@ -270,13 +326,10 @@ def merge_pretoken(view, work, text, length):
     ids = table(view, VIEW_IDS, np.uint32)
     if length > len(symbols):
         return NEED_MERGE
-    if length <= field(view, VIEW_WHOLE_LIMIT):
-        readable = array_at(text, max(length, 16), np.uint8)
-        low, high = token_key(readable, 0, length)
-        token = find_token(view, low, high, readable, 0, length)
-        if token >= 0:
-            put(symbols, 0, at(ids, token))
-            return 1
+    token = _whole_token(view, text, length)
+    if token >= 0:
+        put(symbols, 0, at(ids, token))
+        return 1
     ranks = table(work, WORK_RANKS, np.uint32)
     byte_symbols = table(view, VIEW_BYTE_SYMBOLS, np.uint32)
     byte_pairs = table(view, VIEW_BYTE_PAIRS, np.uint32)
@@ -297,10 +350,153 @@ def merge_pretoken(view, work, text, length):
             put(ranks, i, NO_RANK)
         count = _merge_by_scan(symbols, ranks, length, pairs, shift, bits, bits_shift, merged)
     else:
-        after = table(work, WORK_NEXT, np.int32)
-        previous = table(work, WORK_PREVIOUS, np.int32)
-        heap = table(work, WORK_HEAP, np.uint64)
-        count = _merge_by_heap(symbols, ranks, length, pairs, shift, bits, bits_shift, merged, after, previous, heap)
+        count = _merge_by_heap(work, symbols, ranks, length, pairs, shift, bits, bits_shift, merged, ZERO)
+    for i in range(count):
+        put(symbols, i, at(ids, at(symbols, i)))
+    return count
+
+
+@helper
+def _character(source, position, length):
+    """(code point, bytes) of the character at ``source[position]``, of at most ``length - position`` bytes."""
+    lead = np.int64(at(source, position))
+    if lead < 0xC0:
+        return lead, np.int64(1)
+    width = min(np.int64(2) + (lead >= 0xE0) + (lead >= 0xF0), length - position)
+    point = lead & (0x7F >> width)
+    for i in range(1, width):
+        point = point << 6 | np.int64(at(source, position + i)) & 0x3F
+    return point, width
+
+
+@helper
+def _put_fallback(fallback, byte, symbols, count):
+    """Put the symbol of a byte's ``<0xXX>`` at ``symbols[count]``; whether it has one."""
+    symbol = at(fallback, byte)
+    if symbol != np.uint32(0):
+        put(symbols, count, np.uint32(symbol - np.uint32(1)))
+    return symbol != np.uint32(0)
+
+
+@helper
+def _fall_back(view, fallback, point, later, last, symbols, count):
+    """Put the byte tokens of the unit's spelling, the character ``point`` with its prefix and suffix, to
+    ``symbols[count:]``; return how many, or 0 where any of them is missing.
+    """
+    made = count
+    if later:
+        prefix = table(view, VIEW_PREFIX, np.uint8)
+        for i in range(len(prefix)):
+            if not _put_fallback(fallback, np.int64(at(prefix, i)), symbols, made):
+                return np.int64(0)
+            made += 1
+    more = np.int64(point >= 0x80) + (point >= 0x800) + (point >= 0x10000)  # bytes after the first
+    byte = point if more == 0 else point >> 6 * more | (0xFF00 >> more + 1 & 0xFF)
+    if not _put_fallback(fallback, byte, symbols, made):
+        return np.int64(0)
+    made += 1
+    for i in range(more - 1, -1, -1):
+        if not _put_fallback(fallback, point >> 6 * i & 0x3F | 0x80, symbols, made):
+            return np.int64(0)
+        made += 1
+    if last:
+        suffix = table(view, VIEW_SUFFIX, np.uint8)
+        for i in range(len(suffix)):
+            if not _put_fallback(fallback, np.int64(at(suffix, i)), symbols, made):
+                return np.int64(0)
+            made += 1
+    return np.int64(made - count)
+
+
+@helper
+def _split_units(view, source, length, symbols):
+    """Put the symbols of the units of ``source[:length]``, a pretoken, to ``symbols``; return how many.
+
+    A unit without a symbol becomes its byte tokens, else the unknown token, else nothing. As in ``tokenizers`` the
+    unknown token waits until a unit with a symbol of its own comes, or another unknown that is not fused with it, or
+    the end; byte tokens overtake it.
+    """
+    units = table(view, VIEW_UNITS, np.uint32)
+    limit = field(view, VIEW_UNIT_LIMIT)
+    part_of_later = field(view, VIEW_UNIT_LATER)
+    part_of_last = field(view, VIEW_UNIT_LAST)
+    alphabet = table(view, VIEW_ALPHABET, np.uint16)
+    fallback = table(view, VIEW_FALLBACK, np.uint32)
+    unknown = np.uint32(field(view, VIEW_UNKNOWN) - 1)
+    has_unknown = field(view, VIEW_UNKNOWN) != 0
+    fuse = field(view, VIEW_FUSE_UNKNOWN) != 0
+    waiting = False
+    count = np.int64(0)
+    position = np.int64(0)
+    while position < length:
+        if len(alphabet) > 0:
+            unit, width = np.int64(at(source, position)), np.int64(1)
+        else:
+            unit, width = _character(source, position, length)
+        later = position > 0
+        position += width
+        last = position == length
+        symbol = np.uint32(0)
+        if unit < limit:
+            symbol = at(units, unit + (part_of_later if later else 0) + (part_of_last if last else 0))
+        if symbol != np.uint32(0):
+            if waiting:
+                put(symbols, count, unknown)
+                count += 1
+                waiting = False
+            put(symbols, count, np.uint32(symbol - np.uint32(1)))
+            count += 1
+            continue
+        if len(fallback) > 0:
+            point = np.int64(at(alphabet, unit)) if len(alphabet) > 0 else unit
+            made = _fall_back(view, fallback, point, later, last, symbols, count)
+            if made > 0:
+                count += made
+                continue
+        if has_unknown:
+            if waiting and not fuse:
+                put(symbols, count, unknown)
+                count += 1
+            waiting = True
+    if waiting:
+        put(symbols, count, unknown)
+        count += 1
+    return count
+
+
+@kernel("int64(int64, int64, int64, int64)")
+def merge_pretoken_by_options(view, work, text, length):
+    """What :func:`merge_pretoken` does, for a vocabulary with any of the options that ``tokenizers`` has.
+
+    Returns how many ids, none it may be, or NEED_MERGE where the buffers hold fewer than ``VIEW_IDS_PER_BYTE`` a byte.
+    """
+    source = array_at(text, length, np.uint8)
+    symbols = table(work, WORK_SYMBOLS, np.uint32)
+    ids = table(view, VIEW_IDS, np.uint32)
+    if length * field(view, VIEW_IDS_PER_BYTE) > len(symbols):
+        return NEED_MERGE
+    token = _whole_token(view, text, length)
+    if token >= 0:
+        put(symbols, 0, at(ids, token))
+        return 1
+    ranks = table(work, WORK_RANKS, np.uint32)
+    pairs = table(view, VIEW_PAIRS, np.uint64)
+    shift = U64(field(view, VIEW_PAIR_SHIFT))
+    bits = table(view, VIEW_PAIR_FILTER, np.uint64)
+    bits_shift = U64(field(view, VIEW_PAIR_FILTER_SHIFT))
+    merged = table(view, VIEW_MERGED, np.uint32)
+    count = _split_units(view, source, length, symbols)
+    for i in range(1, count):
+        put(ranks, i - 1, pair_rank(pairs, shift, bits, bits_shift, at(symbols, i - 1), at(symbols, i)))
+    if count <= 1:
+        pass
+    elif count <= field(view, VIEW_SCAN_LIMIT):
+        for i in range(count - 1, (count + 15) & ~15):
+            put(ranks, i, NO_RANK)
+        count = _merge_by_scan(symbols, ranks, count, pairs, shift, bits, bits_shift, merged)
+    else:
+        dropout = U64(field(view, VIEW_DROPOUT))
+        count = _merge_by_heap(work, symbols, ranks, count, pairs, shift, bits, bits_shift, merged, dropout)
     for i in range(count):
         put(symbols, i, at(ids, at(symbols, i)))
     return count

@@ -23,6 +23,12 @@ def _translation() -> dict[int, int]:
     return {ord(character): byte for character, byte in byte_of_character().items()}
 
 
+@functools.cache
+def _spelling() -> dict[int, str]:
+    """For ``str.translate``: each Latin-1 character to the alphabet character of its byte."""
+    return {byte: character for character, byte in byte_of_character().items()}
+
+
 def to_bytes(token: str) -> bytes:
     """The bytes of a token written in the alphabet; one with any other character is taken as its UTF-8.
 
@@ -45,14 +51,8 @@ def is_spelled(token: str) -> bool:
     return byte_of_character().keys() >= set(token)
 
 
-@functools.cache
-def _spelling() -> dict[int, str]:
-    """For ``str.translate``: each Latin-1 character to the alphabet's character of its byte."""
-    return {byte: character for character, byte in byte_of_character().items()}
-
-
 def spell(token: bytes) -> str:
-    """A token's bytes in the alphabet: the inverse of :func:`to_bytes`.
+    """Bytes written in the alphabet.
 
     >>> spell(b" hello")
     'Ġhello'
