@@ -21,6 +21,8 @@ class Parts:
     rule : cuts what is left into pretokens
     vocabulary : merges a pretoken into tokens
     template : the special tokens around a text, and those of a pair
+    unreachable : (id, bytes) of tokens that no text becomes, which decoding alone knows: those that a file with a byte
+        alphabet spells without it, and the empty one
     name : what the tokenizer was loaded as, not part of its content
     settings : the JSON of the file's sections that :meth:`Tokenizer.save` writes back as they came (normalizer,
         pre_tokenizer, post_processor, decoder), or None where they are made from the parts; not part of its content
@@ -32,5 +34,6 @@ class Parts:
     normalizer: Normalizer | None = None
     prefix_space: bool = False
     template: Template = PLAIN
+    unreachable: tuple[tuple[int, bytes], ...] = ()
     name: str = field(default="", compare=False)
     settings: str | None = field(default=None, compare=False)

@@ -160,7 +160,8 @@ class Tokenizer:
     def vocab_size(self) -> int:
         """One more than the largest id: the rows that an embedding table needs."""
         largest = int(self._vocabulary.ids.max())
-        return max([largest, *(token.id for token in self._added)]) + 1
+        others = [token.id for token in self._added] + [number for number, _ in self._parts.unreachable]
+        return max([largest, *others]) + 1
 
     @property
     def special_tokens(self) -> dict[str, int]:
@@ -196,7 +197,8 @@ class Tokenizer:
         for added in self._added:
             if added.id == id:
                 return added.content.encode()
-        return self._vocabulary.token_of.get(id)
+        token = self._vocabulary.token_of.get(id)
+        return dict(self._parts.unreachable).get(id) if token is None else token
 
     # --- encoding ---
 

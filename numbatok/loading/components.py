@@ -6,7 +6,6 @@ from typing import Any
 
 from numbatok.errors import VocabularyError
 from numbatok.loading.checks import as_list, as_object, brief, not_supported, refuse_unknown, take
-from numbatok.loading.dialect import from_oniguruma
 from numbatok.patterns.rules import GPT2, Behavior, Split
 from numbatok.templates import PLAIN, Piece, Special, Template, Text
 
@@ -94,7 +93,8 @@ def _split(kind: object, step: dict[str, Any]) -> Split:
     if kind == "Split":
         refuse_unknown(step, "type pattern behavior invert", where)
         invert = take(step, "invert", bool, where)
-        return Split(_pattern(step.get("pattern"), where), _behavior(step.get("behavior"), where), invert)
+        pattern = _pattern(step.get("pattern"), where)
+        return Split(pattern, _behavior(step.get("behavior"), where), invert, "oniguruma")
     if kind == "Digits":
         refuse_unknown(step, "type individual_digits", where)
         return Split(_DIGIT, "isolated" if take(step, "individual_digits", bool, where) else "contiguous")
@@ -116,7 +116,7 @@ def _pattern(pattern: object, where: str) -> str:
         if isinstance(text, str) and kind == "String":
             return literal(text)
         if isinstance(text, str) and kind == "Regex":
-            return from_oniguruma(text)
+            return text
     raise VocabularyError(f'{where}: pattern must be {{"String": …}} or {{"Regex": …}}, not {brief(pattern)}')
 
 

@@ -71,9 +71,17 @@ def _load_pair(path: Path, pattern: str | None, special_tokens: Mapping[str, int
         lines = [line for line in (line.removesuffix("\r") for line in lines) if line]
         added = {token.content: token for token in _beside(path)}
         added |= {token.content: token for token in special_added_tokens(special_tokens or {})}
-        vocabulary = tokenizer_json.vocabulary({"vocab": vocab, "merges": lines}, True, list(added.values()))
+        model = {"vocab": vocab, "merges": lines}
+        vocabulary, unreachable = tokenizer_json.vocabulary(model, True, list(added.values()))
         check_ids(vocabulary, list(added.values()))
-    return Parts(vocabulary, AddedTokens(added.values()), (Split(pattern),), prefix_space=prefix_space, name=str(path))
+    return Parts(
+        vocabulary,
+        AddedTokens(added.values()),
+        (Split(pattern),),
+        prefix_space=prefix_space,
+        unreachable=unreachable,
+        name=str(path),
+    )
 
 
 def _read_object(path: Path) -> dict[str, Any]:

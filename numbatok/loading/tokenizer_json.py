@@ -61,13 +61,15 @@ def build(settings: object, name: str) -> Parts:
                     f"added token {token.content!r} has lstrip, rstrip or single_word in a text that a ByteLevel "
                     "normalizer has spelled, which is not supported"
                 )
+    tokens, unreachable = vocabulary(model, cut.byte_level, added)
     return Parts(
-        vocabulary(model, cut.byte_level, added),
+        tokens,
         AddedTokens(added),
         cut.rule,
         normalizer,
         cut.prefix_space,
         components.template(settings.get("post_processor")),
+        unreachable,
         name,
         json.dumps({key: settings.get(key) for key in KEPT_SECTIONS}, ensure_ascii=False),
     )
@@ -103,8 +105,13 @@ def check_model(model: dict[str, Any]) -> None:
     )
 
 
-def vocabulary(model: dict[str, Any], is_byte_level: bool, added: list[AddedToken]) -> Vocabulary:
-    """The vocabulary of a BPE model; ``is_byte_level`` where its tokens are spelled in the byte alphabet."""
+def vocabulary(
+    model: dict[str, Any], is_byte_level: bool, added: list[AddedToken]
+) -> tuple[Vocabulary, tuple[tuple[int, bytes], ...]]:
+    """(vocabulary, unreachable tokens) of a BPE model, as :class:`Parts` has them.
+
+    ``is_byte_level`` where the tokens are spelled in the byte alphabet.
+    """
     strings: dict[str, int] = take(model, "vocab", dict, "model")
     merges = take(model, "merges", list, "model")
     if not strings:
@@ -113,24 +120,39 @@ def vocabulary(model: dict[str, Any], is_byte_level: bool, added: list[AddedToke
         token, number = next((token, number) for token, number in strings.items() if type(number) is not int)
         raise VocabularyError(f"vocab gives {token!r} the id {brief(number)}; wanted an integer")
     options = _options(model, strings, is_byte_level)
-    spell = byte_level.all_to_bytes if is_byte_level else _all_to_utf8
-    tokens = spell(list(strings))
-    bytes_of = dict(zip(strings, tokens, strict=True))
-    if is_byte_level:
-        # A token with a character outside the alphabet is out of the merges' reach. Where it is an added token, as in
-        # DeepSeek's files, it belongs there alone: its UTF-8 could be another token's spelling.
-        for token in added:
-            if token.content in strings and not byte_level.is_spelled(token.content):
-                del bytes_of[token.content]
-        if options.get("whole_first") and not byte_level.is_spelled("".join(bytes_of)):
-            odd = next(string for string in bytes_of if not byte_level.is_spelled(string))
-            raise VocabularyError(
-                f"token {odd!r} is not spelled in the byte alphabet, which is not supported with ignore_merges"
-            )
-    ids = {bytes_of[string]: number for string, number in strings.items() if string in bytes_of}
-    if len(ids) != len(bytes_of):
-        raise VocabularyError("two tokens of the vocab stand for the same bytes")
-    return Vocabulary.from_merges(ids, _merges(merges, bytes_of), **options)
+    names = list(strings)
+    apart = {""} & strings.keys()
+    if is_byte_level and not byte_level.is_spelled("".join(names)):
+        # A token with a character outside the alphabet is out of the merges' reach, and its UTF-8 can be another
+        # token's spelling. Where it is an added token, as in DeepSeek's files, it belongs there alone.
+        apart |= {string for string in names if not byte_level.is_spelled(string)}
+    if apart:
+        names = [string for string in names if string not in apart]
+    tokens = byte_level.all_to_bytes(names) if is_byte_level else _all_to_utf8(names)
+    ids = dict(zip(tokens, map(strings.__getitem__, names), strict=True))
+    pairs = _merges(merges, dict(zip(names, tokens, strict=True)))
+    elsewhere = {token.content for token in added}
+    unreachable = [
+        (strings[string], data)
+        for string, data in zip(apart, _all_to_utf8([*apart]), strict=True)
+        if string not in elsewhere
+    ]
+    _check_apart(unreachable, strings, len(names))
+    return Vocabulary.from_merges(ids, pairs, **options), tuple(sorted(unreachable))
+
+
+def _check_apart(unreachable: list[tuple[int, bytes]], strings: Mapping[str, int], reachable: int) -> None:
+    """Check the ids of tokens that stand apart as the vocabulary's are."""
+    if not unreachable:
+        return
+    if not reachable:
+        raise VocabularyError("no token of the vocab is spelled in the byte alphabet, which the pre_tokenizer asks for")
+    owners: dict[int, str] = {}
+    for string, number in strings.items():
+        if not 0 <= number < 1 << 32:
+            raise VocabularyError(f"id {number} is not between 0 and 2**32 - 1")
+        if owners.setdefault(number, string) != string:
+            raise VocabularyError(f"id {number} is given to two tokens, {owners[number]!r} and {string!r}")
 
 
 def _options(model: dict[str, Any], strings: Mapping[str, int], is_byte_level: bool) -> dict[str, Any]:
