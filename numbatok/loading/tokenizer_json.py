@@ -1,6 +1,7 @@
 """``tokenizer.json``, the format of Hugging Face tokenizers: what of it is supported, and the rest refused by name."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -126,27 +127,32 @@ def vocabulary(
         # A token with a character outside the alphabet is out of the merges' reach, and its UTF-8 can be another
         # token's spelling. Where it is an added token, as in DeepSeek's files, it belongs there alone.
         apart |= {string for string in names if not byte_level.is_spelled(string)}
+    elsewhere = {token.content for token in added}
+    if len(set(strings.values())) < len(strings):
+        # Added tokens may share an id, as in OpenAI's o200k_harmony; they need no place in the vocabulary.
+        others = {number for string, number in strings.items() if string not in elsewhere}
+        times = Counter(strings.values())
+        apart |= {s for s in elsewhere & strings.keys() if times[strings[s]] > 1 and strings[s] not in others}
     if apart:
         names = [string for string in names if string not in apart]
+        if not names:
+            raise VocabularyError("the vocab has no token that a text can become, such as the byte alphabet's 256")
     tokens = byte_level.all_to_bytes(names) if is_byte_level else _all_to_utf8(names)
     ids = dict(zip(tokens, map(strings.__getitem__, names), strict=True))
     pairs = _merges(merges, dict(zip(names, tokens, strict=True)))
-    elsewhere = {token.content for token in added}
     unreachable = [
         (strings[string], data)
         for string, data in zip(apart, _all_to_utf8([*apart]), strict=True)
         if string not in elsewhere
     ]
-    _check_apart(unreachable, strings, len(names))
+    _check_apart(unreachable, strings)
     return Vocabulary.from_merges(ids, pairs, **options), tuple(sorted(unreachable))
 
 
-def _check_apart(unreachable: list[tuple[int, bytes]], strings: Mapping[str, int], reachable: int) -> None:
+def _check_apart(unreachable: list[tuple[int, bytes]], strings: Mapping[str, int]) -> None:
     """Check the ids of tokens that stand apart as the vocabulary's are."""
     if not unreachable:
         return
-    if not reachable:
-        raise VocabularyError("no token of the vocab is spelled in the byte alphabet, which the pre_tokenizer asks for")
     owners: dict[int, str] = {}
     for string, number in strings.items():
         if not 0 <= number < 1 << 32:
@@ -238,7 +244,6 @@ def _with_their_ids(tokens: list[AddedToken], vocab: Mapping[str, int]) -> list[
     """
     kept: dict[str, AddedToken] = {}
     following = len(vocab)
-    owners: dict[int, str] = {}
     for token in tokens:
         if kept.get(token.content) == token:
             continue
@@ -251,15 +256,12 @@ def _with_their_ids(tokens: list[AddedToken], vocab: Mapping[str, int]) -> list[
             raise VocabularyError(
                 f"added token {token.content!r} has id {token.id}, but {expected} is what tokenizers gives it"
             )
-        if owners.setdefault(token.id, token.content) != token.content:
-            raise VocabularyError(
-                f"id {token.id} is given to two added tokens, {owners[token.id]!r} and {token.content!r}"
-            )
         kept[token.content] = token
     if following > len(vocab):
-        taken = {number: string for string, number in vocab.items() if type(number) is int and number >= len(vocab)}
+        owners = {number: string for string, number in vocab.items()}
         for token in kept.values():
-            if token.content not in vocab and token.id in taken:
-                raise VocabularyError(f"id {token.id} is given to {taken[token.id]!r} and to added {token.content!r}")
+            owner = owners.get(token.id, token.content)
+            if owner != token.content and token.content not in vocab:
+                raise VocabularyError(f"id {token.id} is given to the token {owner!r} and to added {token.content!r}")
     return list(kept.values())
 
