@@ -31,9 +31,10 @@ _STRICT: Errors = "strict"
 class Tokenizer:
     """A byte-level BPE tokenizer.
 
-    Made by :func:`numbatok.get_encoding`, :meth:`from_file` and the other methods that begin so. It never changes, so any number of threads may use one
-    at once: each call works in a scratch of its own, with its own cache, which lives on for later calls. Kernels run
-    without the GIL. Equality, hash, pickles and copies go by content; caches are left behind.
+    Made by :func:`numbatok.get_encoding`, :meth:`from_file` and the other methods that begin with ``from``. It never
+    changes, so any number of threads may use one at once: each call works in a scratch of its own, with its own cache,
+    which lives on for later calls. Kernels run without the GIL. Equality, hash, pickles and copies go by content;
+    caches are left behind.
     """
 
     def __init__(self, parts: Parts) -> None:

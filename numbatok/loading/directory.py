@@ -72,7 +72,7 @@ def _load_pair(path: Path, pattern: str | None, special_tokens: Mapping[str, int
         added = {token.content: token for token in _beside(path)}
         added |= {token.content: token for token in special_added_tokens(special_tokens or {})}
         model = {"vocab": vocab, "merges": lines}
-        vocabulary, unreachable = tokenizer_json.vocabulary(model, True, list(added.values()))
+        vocabulary, unreachable = tokenizer_json.vocabulary(model, True, added.keys())
         check_ids(vocabulary, list(added.values()))
     return Parts(
         vocabulary,

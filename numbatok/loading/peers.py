@@ -26,9 +26,7 @@ def from_huggingface(tokenizer: Any) -> Parts:
         return tokenizer_json.build(settings, name)
 
 
-def from_tiktoken(
-    encoding: Any, *, pattern: str | None, special_tokens: Mapping[str, int] | None, name: str
-) -> Parts:
+def from_tiktoken(encoding: Any, *, pattern: str | None, special_tokens: Mapping[str, int] | None, name: str) -> Parts:
     """The parts of a ``tiktoken.Encoding``, or of a mapping of tokens to ranks; arguments come before its own."""
     ranks = encoding
     if not isinstance(encoding, Mapping):

@@ -2,9 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
+from numbatok import decoders
 from numbatok.added_tokens import AddedToken, AddedTokens
 from numbatok.errors import VocabularyError
 from numbatok.loading import byte_level, components
@@ -52,9 +53,10 @@ def build(settings: object, name: str) -> Parts:
     check_model(model)
     normalizer, alphabet = _normalizer(settings.get("normalizer"))
     cut = components.pre_tokenizer(settings.get("pre_tokenizer"), alphabet)
-    vocab = as_object(model.get("vocab"), "model: vocab")
-    entries = [_added_token(entry) for entry in as_list(settings.get("added_tokens") or [], "added_tokens")]
-    added = _with_their_ids([entry for entry in entries if entry.content], vocab)
+    listed = [_added_token(entry) for entry in as_list(settings.get("added_tokens") or [], "added_tokens")]
+    listed = [token for token in listed if token.content]
+    tokens, unreachable = vocabulary(model, cut.byte_level, {token.content for token in listed})
+    added = _with_their_ids(listed, model["vocab"])
     if alphabet:
         for token in added:
             if token.normalized and (token.lstrip or token.rstrip or token.single_word):
@@ -62,7 +64,6 @@ def build(settings: object, name: str) -> Parts:
                     f"added token {token.content!r} has lstrip, rstrip or single_word in a text that a ByteLevel "
                     "normalizer has spelled, which is not supported"
                 )
-    tokens, unreachable = vocabulary(model, cut.byte_level, added)
     return Parts(
         tokens,
         AddedTokens(added),
@@ -70,6 +71,7 @@ def build(settings: object, name: str) -> Parts:
         normalizer,
         cut.prefix_space,
         components.template(settings.get("post_processor")),
+        decoders.from_json(settings.get("decoder"), cut.byte_level),
         unreachable,
         name,
         json.dumps({key: settings.get(key) for key in KEPT_SECTIONS}, ensure_ascii=False),
@@ -107,11 +109,11 @@ def check_model(model: dict[str, Any]) -> None:
 
 
 def vocabulary(
-    model: dict[str, Any], is_byte_level: bool, added: list[AddedToken]
+    model: dict[str, Any], is_byte_level: bool, added: Set[str]
 ) -> tuple[Vocabulary, tuple[tuple[int, bytes], ...]]:
     """(vocabulary, unreachable tokens) of a BPE model, as :class:`Parts` has them.
 
-    ``is_byte_level`` where the tokens are spelled in the byte alphabet.
+    ``is_byte_level`` where the tokens are spelled in the byte alphabet; ``added`` are the contents of added tokens.
     """
     strings: dict[str, int] = take(model, "vocab", dict, "model")
     merges = take(model, "merges", list, "model")
@@ -127,12 +129,11 @@ def vocabulary(
         # A token with a character outside the alphabet is out of the merges' reach, and its UTF-8 can be another
         # token's spelling. Where it is an added token, as in DeepSeek's files, it belongs there alone.
         apart |= {string for string in names if not byte_level.is_spelled(string)}
-    elsewhere = {token.content for token in added}
     if len(set(strings.values())) < len(strings):
         # Added tokens may share an id, as in OpenAI's o200k_harmony; they need no place in the vocabulary.
-        others = {number for string, number in strings.items() if string not in elsewhere}
+        others = {number for string, number in strings.items() if string not in added}
         times = Counter(strings.values())
-        apart |= {s for s in elsewhere & strings.keys() if times[strings[s]] > 1 and strings[s] not in others}
+        apart |= {s for s in added & strings.keys() if times[strings[s]] > 1 and strings[s] not in others}
     if apart:
         names = [string for string in names if string not in apart]
         if not names:
@@ -143,7 +144,7 @@ def vocabulary(
     unreachable = [
         (strings[string], data)
         for string, data in zip(apart, _all_to_utf8([*apart]), strict=True)
-        if string not in elsewhere
+        if string not in added
     ]
     _check_apart(unreachable, strings)
     return Vocabulary.from_merges(ids, pairs, **options), tuple(sorted(unreachable))
@@ -264,4 +265,3 @@ def _with_their_ids(tokens: list[AddedToken], vocab: Mapping[str, int]) -> list[
             if owner != token.content and token.content not in vocab:
                 raise VocabularyError(f"id {token.id} is given to the token {owner!r} and to added {token.content!r}")
     return list(kept.values())
-
