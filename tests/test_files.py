@@ -127,7 +127,7 @@ def test_large_junk_is_refused_before_it_is_read(tmp_path: Path) -> None:
         with open(path, "wb") as file:
             file.write(beginning)
             file.truncate(100_000_000)
-        with pytest.raises(VocabularyError, match="not a tokenizer.json"):
+        with pytest.raises(VocabularyError, match=r"not a tokenizer\.json"):
             Tokenizer.from_file(path)
 
 
@@ -319,9 +319,9 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 @pytest.fixture
 def hub(monkeypatch, tmp_path: Path) -> Path:
     """A cache of the Hub with the repository ``someone/model`` and no files in it, and no network."""
-    huggingface_hub = pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     repository = tmp_path / "models--someone--model"
     (repository / "refs").mkdir(parents=True)
     (repository / "refs" / "main").write_text(COMMIT)
@@ -372,7 +372,7 @@ def test_from_the_hub(monkeypatch, tmp_path: Path, small_merges) -> None:
     """Arguments reach the Hub; no file is asked for that is not needed."""
     calls: list[dict] = []
     fake_hub(monkeypatch, tmp_path, calls)
-    with pytest.raises(VocabularyError, match="repository 'someone/model' has no tokenizer: wanted tokenizer.json"):
+    with pytest.raises(VocabularyError, match="repository 'someone/model' has no tokenizer: wanted "):
         Tokenizer.from_pretrained("someone/model")
     (tmp_path / "tokenizer.json").write_text(json.dumps(small.tokenizer_json()))
     calls.clear()
@@ -402,7 +402,7 @@ def test_from_huggingface(tokenizers_small, small_merges) -> None:
     changed.add_special_tokens(["<new>"])
     assert Tokenizer.from_huggingface(changed).special_tokens["<new>"] == len(small.TOKENS) + 1
     changed.enable_truncation(5)
-    with pytest.raises(VocabularyError, match="truncation .* is not supported"):
+    with pytest.raises(VocabularyError, match=r"truncation .* is not supported"):
         Tokenizer.from_huggingface(changed)
 
 
