@@ -198,7 +198,7 @@ class Engine:
     def _fill_options(self) -> None:
         """What a vocabulary's options change, besides the choice of the merger."""
         vocabulary, view = self._vocabulary, self._view
-        options, tokens, spell = vocabulary.options, vocabulary.symbol_of, byte_level.spell
+        options = vocabulary.options
         dropout = math.ceil(float(np.float32(options.dropout)) * (1 << 24))
         view[dtypes.VIEW_DROPOUT] = dropout
         view[dtypes.VIEW_LONGEST_CACHED] = 0 if dropout else dtypes.LONGEST_CACHED
@@ -211,7 +211,8 @@ class Engine:
         # the reference follows: the scan knows no such thing.
         as_by_scan = vocabulary.merges is None or not np.any(vocabulary.merges[:, 2] == vocabulary.merges[:, 0])
         view[dtypes.VIEW_SCAN_LIMIT] = dtypes.SHORT_MERGE if as_by_scan and not dropout else 0
-        view[dtypes.VIEW_UNKNOWN] = 0 if options.unk is None else tokens[options.unk] + 1
+        unknown = None if options.unk is None else vocabulary.symbol_of(options.unk)
+        view[dtypes.VIEW_UNKNOWN] = 0 if unknown is None else unknown + 1
         view[dtypes.VIEW_FUSE_UNKNOWN] = options.fuse_unk
 
         parts = [
@@ -229,11 +230,14 @@ class Engine:
         view[dtypes.VIEW_UNIT_LAST] = limit * len(parts[0]) if options.suffix else 0
 
         by_byte = options.unit == "byte"
-        alphabet = [ord(spell(bytes([byte]))) for byte in range(256)] if by_byte else []
-        prefix, suffix = (spell(affix).encode() if by_byte else affix for affix in (options.prefix, options.suffix))
-        fallback = []
+        alphabet = [ord(character) for character in byte_level.spell(bytes(range(256)))] if by_byte else []
+        prefix, suffix = options.prefix, options.suffix
+        if by_byte:
+            prefix, suffix = byte_level.spell(prefix).encode(), byte_level.spell(suffix).encode()
+        fallback: list[int] = []
         if options.byte_fallback:
-            fallback = [tokens.get(b"<0x%02X>" % byte, -1) + 1 for byte in range(256)]
+            byte_tokens = vocabulary.byte_tokens()
+            fallback = [byte_tokens.get(byte, -1) + 1 for byte in range(256)]
             view[dtypes.VIEW_IDS_PER_BYTE] = 1 + by_byte + len(prefix) + len(suffix)
         self._set_table(dtypes.VIEW_ALPHABET, np.array(alphabet, np.uint16))
         self._set_table(dtypes.VIEW_FALLBACK, np.array(fallback, np.uint32))
