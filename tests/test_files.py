@@ -348,7 +348,7 @@ def test_from_the_cache_of_the_hub(hub: Path, small_merges) -> None:
 
 def fake_hub(monkeypatch, folder: Path, calls: list[dict]) -> None:
     """A ``huggingface_hub`` whose repository is a folder."""
-    module, utils = types.ModuleType("huggingface_hub"), types.ModuleType("huggingface_hub.utils")
+    module, errors = types.ModuleType("huggingface_hub"), types.ModuleType("huggingface_hub.errors")
 
     class EntryNotFoundError(Exception):
         pass
@@ -362,10 +362,10 @@ def fake_hub(monkeypatch, folder: Path, calls: list[dict]) -> None:
             raise EntryNotFoundError(file)
         return str(folder / file)
 
-    utils.EntryNotFoundError, utils.LocalEntryNotFoundError = EntryNotFoundError, LocalEntryNotFoundError
-    module.hf_hub_download, module.utils = hf_hub_download, utils
+    errors.EntryNotFoundError, errors.LocalEntryNotFoundError = EntryNotFoundError, LocalEntryNotFoundError
+    module.hf_hub_download, module.errors = hf_hub_download, errors
     monkeypatch.setitem(sys.modules, "huggingface_hub", module)
-    monkeypatch.setitem(sys.modules, "huggingface_hub.utils", utils)
+    monkeypatch.setitem(sys.modules, "huggingface_hub.errors", errors)
 
 
 def test_from_the_hub(monkeypatch, tmp_path: Path, small_merges) -> None:

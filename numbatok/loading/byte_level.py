@@ -46,11 +46,6 @@ def to_bytes(token: str) -> bytes:
         raise VocabularyError(f"token {token!r} has a lone surrogate: {error.reason}") from None
 
 
-def is_spelled(token: str) -> bool:
-    """Whether a token is written in the alphabet alone."""
-    return byte_of_character().keys() >= set(token)
-
-
 def spell(token: bytes) -> str:
     """Bytes written in the alphabet.
 

@@ -1,6 +1,8 @@
 """Checks of JSON values, with errors that say where, what was given, and what is wanted."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from numbatok.errors import VocabularyError
@@ -9,18 +11,25 @@ _WANTED = {str: "a string", bool: "true or false", int: "an integer", list: "a l
 _REQUIRED: Any = object()
 
 
-def decode_json(content: str | bytes, what: str) -> Any:
-    """The value of a JSON text; ``what`` it should be is named where it is none."""
+@contextmanager
+def json_errors(what: str) -> Iterator[None]:
+    """Turn what reading JSON raises into an error that says ``what`` it should have been."""
     try:
-        return json.loads(content if isinstance(content, str) else str(content, "utf-8"))
+        yield
     except UnicodeDecodeError as error:
         raise VocabularyError(f"not {what}: not UTF-8 text at byte {error.start}") from None
-    except json.JSONDecodeError as error:
-        raise VocabularyError(f"not {what}: {error}") from None
-    except ValueError as error:  # an integer of thousands of digits
+    except VocabularyError:
+        raise
+    except ValueError as error:  # JSONDecodeError, or an integer of thousands of digits
         raise VocabularyError(f"not {what}: {error}") from None
     except RecursionError:
         raise VocabularyError(f"not {what}: nested too deeply") from None
+
+
+def decode_json(content: str | bytes, what: str) -> Any:
+    """The value of a JSON text; ``what`` it should be is named where it is none."""
+    with json_errors(what):
+        return json.loads(content if isinstance(content, str) else str(content, "utf-8"))
 
 
 def brief(value: object) -> str:

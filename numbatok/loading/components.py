@@ -113,10 +113,10 @@ def _split(kind: object, step: dict[str, Any]) -> Split:
 def _pattern(pattern: object, where: str) -> str:
     if isinstance(pattern, dict) and len(pattern) == 1:
         (kind, text), *_ = pattern.items()
-        if isinstance(text, str) and kind == "String":
-            return literal(text)
-        if isinstance(text, str) and kind == "Regex":
-            return text
+        if isinstance(text, str) and kind in ("String", "Regex"):
+            if re.search("[\ud800-\udfff]", text):
+                raise VocabularyError(f"{where}: pattern {brief(pattern)} has a lone surrogate")
+            return literal(text) if kind == "String" else text
     raise VocabularyError(f'{where}: pattern must be {{"String": …}} or {{"Regex": …}}, not {brief(pattern)}')
 
 

@@ -118,10 +118,10 @@ def _beside(path: Path) -> list[AddedToken]:
                 raise VocabularyError(f"special_tokens_map.json: {role} is {brief(each)}; wanted a token")
             specials.add(content)
     for content in [*added, *sorted(specials)]:
-        number = ids.get(content)
         if content in found or content not in ids:
             continue
-        if type(number) is not int:
-            raise VocabularyError(f"added_tokens.json: {content!r} has {brief(number)}; wanted an id")
-        found[content] = AddedToken(content, number, special=content in specials)
+        value = ids[content]
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise VocabularyError(f"added_tokens.json: {content!r} has {brief(value)}; wanted an id")
+        found[content] = AddedToken(content, value, special=content in specials)
     return list(found.values())

@@ -17,7 +17,7 @@ def load(
         return files.load(name)
     try:
         import huggingface_hub
-        from huggingface_hub.utils import EntryNotFoundError, LocalEntryNotFoundError
+        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
     except ImportError:
         raise ImportError(
             f"{os.fspath(name)!r} is no directory, so it is looked for on the Hugging Face Hub, which needs "

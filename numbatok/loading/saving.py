@@ -29,7 +29,10 @@ _BEHAVIORS = {
 
 def save(parts: Parts, path: str | PathLike[str]) -> None:
     """Write the file whole or not at all: first beside its place, then renamed into it."""
-    content = dumps(parts).encode()
+    try:
+        content = dumps(parts).encode()
+    except UnicodeEncodeError as error:
+        raise VocabularyError(f"the tokenizer's settings have a lone surrogate: {error.reason}") from None
     folder, name = os.path.split(os.path.abspath(os.fspath(path)))
     handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:
@@ -135,7 +138,7 @@ def merges_of_ranks(vocabulary: Vocabulary) -> list[tuple[int, int]]:
     Each way to cut a token into two tokens is a merge, of the rank of what it makes. Of the ways to make one token,
     those whose left part has the lower rank come first.
     """
-    symbol_of = vocabulary.symbol_of
+    symbol_of = {token: symbol for symbol, token in enumerate(vocabulary.tokens)}
     merges: list[tuple[int, int]] = []
     for token in vocabulary.tokens:
         ways = []

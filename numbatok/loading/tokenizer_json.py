@@ -9,7 +9,8 @@ from numbatok import decoders
 from numbatok.added_tokens import AddedToken, AddedTokens
 from numbatok.errors import VocabularyError
 from numbatok.loading import byte_level, components
-from numbatok.loading.checks import as_list, as_object, brief, decode_json, not_supported, refuse_unknown, take
+from numbatok.loading.checks import as_list, as_object, brief, json_errors, not_supported, refuse_unknown, take
+from numbatok.loading.spelled import split_json
 from numbatok.memory import no_collection
 from numbatok.normalizers import Normalizer, from_json
 from numbatok.parts import Parts
@@ -24,17 +25,21 @@ _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 def parse(content: str, name: str = "") -> Parts:
     """The parts of the tokenizer in the content of a file."""
     with no_collection():
-        return build(decode(content), name)
+        return build(decode(content.encode("utf-8", "surrogatepass")), name)
 
 
-def decode(content: str | bytes) -> Any:
-    """The value of the JSON in a file, which can be a Tekken JSON as well."""
+def decode(content: bytes) -> Any:
+    """The value of the JSON in a file, which can be a Tekken JSON as well; a model's merges stay JSON, as bytes."""
     # Whatever else is JSON is refused before Python objects of many times its size are made of it.
-    if isinstance(content, str):
-        wanted = '"model"' in content or '"token_bytes"' in content
-    else:
-        wanted = b'"model"' in content or b'"token_bytes"' in content
-    return decode_json(content, "a tokenizer.json") if wanted or len(content) < _SMALL else None
+    if len(content) > _SMALL and b'"model"' not in content and b'"token_bytes"' not in content:
+        return None
+    with json_errors("a tokenizer.json"):
+        if json.detect_encoding(content) != "utf-8":
+            raise VocabularyError("not a tokenizer.json: not UTF-8 text at byte 0")
+        value, merges = split_json(content)
+    if merges is not None:
+        value["model"]["merges"] = merges
+    return value
 
 
 def build(settings: object, name: str) -> Parts:
@@ -116,7 +121,9 @@ def vocabulary(
     ``is_byte_level`` where the tokens are spelled in the byte alphabet; ``added`` are the contents of added tokens.
     """
     strings: dict[str, int] = take(model, "vocab", dict, "model")
-    merges = take(model, "merges", list, "model")
+    merges = model.get("merges")
+    if not isinstance(merges, bytes):
+        merges = take(model, "merges", list, "model")
     if not strings:
         raise VocabularyError("model: vocab is empty; wanted an object of tokens and their ids")
     if set(map(type, strings.values())) != {int}:
@@ -125,34 +132,39 @@ def vocabulary(
     options = _options(model, strings, is_byte_level)
     names = list(strings)
     apart = {""} & strings.keys()
-    if is_byte_level and not byte_level.is_spelled("".join(names)):
+    strange = set("".join(names)) - byte_level.byte_of_character().keys() if is_byte_level else None
+    if strange:
         # A token with a character outside the alphabet is out of the merges' reach, and its UTF-8 can be another
         # token's spelling. Where it is an added token, as in DeepSeek's files, it belongs there alone.
-        apart |= {string for string in names if not byte_level.is_spelled(string)}
+        apart |= {string for string in names if not strange.isdisjoint(string)}
+    shared: set[str] = set()
     if len(set(strings.values())) < len(strings):
         # Added tokens may share an id, as in OpenAI's o200k_harmony; they need no place in the vocabulary.
         others = {number for string, number in strings.items() if string not in added}
         times = Counter(strings.values())
-        apart |= {s for s in added & strings.keys() if times[strings[s]] > 1 and strings[s] not in others}
-    if apart:
-        names = [string for string in names if string not in apart]
-        if not names:
-            raise VocabularyError("the vocab has no token that a text can become, such as the byte alphabet's 256")
-    tokens = byte_level.all_to_bytes(names) if is_byte_level else _all_to_utf8(names)
-    ids = dict(zip(tokens, map(strings.__getitem__, names), strict=True))
-    pairs = _merges(merges, dict(zip(names, tokens, strict=True)))
+        shared = {s for s in added & strings.keys() if times[strings[s]] > 1 and strings[s] not in others}
+        apart |= shared
     unreachable = [
         (strings[string], data)
         for string, data in zip(apart, _all_to_utf8([*apart]), strict=True)
         if string not in added
     ]
-    _check_apart(unreachable, strings)
-    return Vocabulary.from_merges(ids, pairs, **options), tuple(sorted(unreachable))
+    if apart:
+        strings = dict(strings)
+        for string in shared:
+            del strings[string]
+        _check_ids(strings)
+        for string in apart - shared:
+            del strings[string]
+        if not strings:
+            raise VocabularyError("the vocab has no token that a text can become, such as the byte alphabet's 256")
+    tokens = Vocabulary.from_spelled(strings, _without_version(merges), **options)
+    return tokens, tuple(sorted(unreachable))
 
 
-def _check_apart(unreachable: list[tuple[int, bytes]], strings: Mapping[str, int]) -> None:
-    """Check the ids of tokens that stand apart as the vocabulary's are."""
-    if not unreachable:
+def _check_ids(strings: Mapping[str, int]) -> None:
+    """Check all ids as the vocabulary's are, where some tokens stand apart from it."""
+    if len(set(strings.values())) == len(strings) and 0 <= min(strings.values()) <= max(strings.values()) < 1 << 32:
         return
     owners: dict[int, str] = {}
     for string, number in strings.items():
@@ -163,41 +175,41 @@ def _check_apart(unreachable: list[tuple[int, bytes]], strings: Mapping[str, int
 
 
 def _options(model: dict[str, Any], strings: Mapping[str, int], is_byte_level: bool) -> dict[str, Any]:
-    """The model's options as the arguments of :meth:`Vocabulary.from_merges`, without those that change nothing."""
+    """The model's options as the arguments of :meth:`Vocabulary.from_spelled`, without those that change nothing."""
 
     def option(key: str, kind: type) -> Any:
         return None if model.get(key) is None else take(model, key, kind, "model")
 
-    def text(key: str) -> bytes:
-        value = option(key, str) or ""
-        return byte_level.to_bytes(value) if is_byte_level else _all_to_utf8([value])[0]
-
-    dropout = model.get("dropout")
-    if dropout is not None and (type(dropout) not in (int, float) or not 0 <= dropout <= 1):
+    dropout = model.get("dropout") or 0.0
+    if type(dropout) not in (int, float) or not 0 <= dropout <= 1:
         raise VocabularyError(f"model: dropout must be a number from 0 to 1, not {brief(dropout)}")
-    options: dict[str, Any] = {}
-    if option("ignore_merges", bool):
-        options["whole_first"] = True
-    if dropout:
-        options["dropout"] = float(dropout)
-    for key, argument in (("continuing_subword_prefix", "prefix"), ("end_of_word_suffix", "suffix")):
-        if text(key):
-            options[argument] = text(key)
-    if not is_byte_level:
-        options["unit"] = "character"
+    prefix, suffix, unknown = (
+        option(key, str) or "" for key in ("continuing_subword_prefix", "end_of_word_suffix", "unk_token")
+    )
+    fuse_unk, byte_fallback, whole_first = (
+        option(key, bool) or False for key in ("fuse_unk", "byte_fallback", "ignore_merges")
+    )
+    options = {"whole_first": whole_first, "dropout": float(dropout), "prefix": prefix, "suffix": suffix}
     # A byte-level vocabulary with all bytes and neither prefix nor suffix has no unknown characters.
-    elif len(options.keys() & {"prefix", "suffix"}) == 0 and strings.keys() >= byte_level.byte_of_character().keys():
-        option("unk_token", str), option("fuse_unk", bool), option("byte_fallback", bool)
+    if is_byte_level and not prefix + suffix and strings.keys() >= byte_level.byte_of_character().keys():
         return options
-    unknown = option("unk_token", str)
-    if unknown is not None:
-        if unknown not in strings:
-            raise VocabularyError(f"model: unk_token {unknown!r} is not in the vocab")
-        options["unk"] = text("unk_token")
-    for key in ("fuse_unk", "byte_fallback"):
-        if option(key, bool):
-            options[key] = True
-    return options
+    if model.get("unk_token") is not None and unknown not in strings:
+        raise VocabularyError(f"model: unk_token {unknown!r} is not in the vocab")
+    return options | {
+        "unit": "byte" if is_byte_level else "character",
+        "unk": unknown or None,
+        "fuse_unk": fuse_unk,
+        "byte_fallback": byte_fallback,
+    }
+
+
+def _without_version(merges: bytes | list[Any]) -> bytes | list[Any]:
+    """The merges without ``#version: 0.2``, the first line of a merges.txt, which stands in some files."""
+    if isinstance(merges, bytes):
+        if b'"#version' not in merges:
+            return merges
+        merges = json.loads(merges)
+    return [merge for merge in merges if not (isinstance(merge, str) and merge.startswith("#version"))]
 
 
 def _all_to_utf8(tokens: list[str]) -> list[bytes]:
@@ -206,26 +218,6 @@ def _all_to_utf8(tokens: list[str]) -> list[bytes]:
         return list(map(str.encode, tokens))
     except UnicodeEncodeError as error:
         raise VocabularyError(f"token {error.object!r} has a lone surrogate: {error.reason}") from None
-
-
-def _merges(merges: list[Any], bytes_of: dict[str, bytes]) -> list[tuple[bytes, bytes]]:
-    """Pairs of tokens' bytes from ``"a b"`` strings or lists of two."""
-    pairs = []
-    for rank, merge in enumerate(merges):
-        if isinstance(merge, str) and merge.startswith("#version"):
-            continue  # the first line of a merges.txt
-        parts = merge.split(" ") if isinstance(merge, str) else merge
-        if not isinstance(parts, list) or len(parts) != 2 or not all(isinstance(part, str) for part in parts):
-            raise VocabularyError(
-                f"merge {rank} is {brief(merge)}; wanted two tokens with a space between, or a list of two"
-            )
-        try:
-            pairs.append((bytes_of[parts[0]], bytes_of[parts[1]]))
-        except KeyError as error:
-            raise VocabularyError(
-                f"merge {rank} ({brief(merge)}) needs {error.args[0]!r}, which is not in the vocab"
-            ) from None
-    return pairs
 
 
 def _added_token(entry: object) -> AddedToken:
