@@ -66,7 +66,7 @@ def run_stages(view, work, text, length, last_stage):
                 block -= 1
             end = base + 64 * block + 63 - np.int64(leading_zeros(at(bitmap, block) | np.uint64(1)))
         else:
-            count = spans.flatten(bitmap, blocks, positions) - 1
+            count = spans.flatten(bitmap, 0, blocks, positions) - 1
             end = base + np.int64(at(positions, count))
             pretokens += count
             if last_stage >= KEYS:

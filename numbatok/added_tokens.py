@@ -1,14 +1,14 @@
 """Added tokens: strings with an id of their own, found in the text before it is split; and who may use them."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from numbatok.errors import VocabularyError
+from numbatok.kernels import dtypes
 
 MOST_NODES = 1 << 24  # kernels.added: a trie's node takes 24 bits of an edge
 
@@ -38,9 +38,63 @@ class AddedToken:
     single_word: bool = False
     normalized: bool = False
 
+    @property
+    def flags(self) -> int:
+        """The flags that kernels look at, as bits."""
+        return (
+            dtypes.ADDED_LSTRIP * self.lstrip
+            | dtypes.ADDED_RSTRIP * self.rstrip
+            | dtypes.ADDED_SINGLE_WORD * self.single_word
+        )
+
+
+class Trie:
+    """The strings of added tokens as a trie over bytes.
+
+    Attributes
+    ----------
+    edges : uint32[edges, 3], rows (node, byte, next node); the root is 0
+    token_at_node : int32[nodes], the index of the added token that ends at a node, or -1
+    """
+
+    def __init__(self, contents: Mapping[bytes, int]) -> None:
+        children: dict[tuple[int, int], int] = {}
+        at_node = [-1]
+        for content, index in contents.items():
+            node = 0
+            for byte in content:
+                following = children.get((node, byte))
+                if following is None:
+                    following = children[node, byte] = len(at_node)
+                    at_node.append(-1)
+                node = following
+            at_node[node] = index
+        if len(at_node) >= MOST_NODES:
+            raise VocabularyError(f"added tokens of {len(at_node)} bytes; at most {MOST_NODES} are supported")
+        edges = [(node, byte, following) for (node, byte), following in children.items()]
+        self.edges = np.array(edges, np.uint32).reshape(-1, 3)
+        self.token_at_node = np.array(at_node, np.int32)
+        self._contents = list(contents)
+
+    def leads(self) -> list[int]:
+        """How strings begin, for :data:`dtypes.TRIE_LEAD`: each first byte, with the last byte that all of them share.
+
+        The second byte tells two blanks from one, or a character from others of its script: most first bytes in a text
+        are not followed by it.
+        """
+        shared: dict[int, bytes] = {}
+        for content in self._contents:
+            prefix = content[: dtypes.MOST_LEAD_OFFSET + 1]
+            before = shared.get(content[0], prefix)
+            same = 0
+            while same < min(len(before), len(prefix)) and before[same] == prefix[same]:
+                same += 1
+            shared[content[0]] = prefix[:same]
+        return [first | (len(prefix) - 1) << 8 | prefix[-1] << 16 for first, prefix in sorted(shared.items())]
+
 
 class AddedTokens(Sequence[AddedToken]):
-    """The added tokens of a tokenizer, in order of their ids, with the trie that finds them."""
+    """The added tokens of a tokenizer, in order of their ids."""
 
     def __init__(self, tokens: Iterable[AddedToken]) -> None:
         self._tokens = tuple(sorted(tokens, key=lambda token: token.id))
@@ -72,28 +126,6 @@ class AddedTokens(Sequence[AddedToken]):
 
     def __hash__(self) -> int:
         return hash(self._tokens)
-
-    def trie(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32]]:
-        """(edges, token_at_node): rows (node, byte, next node) from root 0; which token ends at a node, or -1."""
-        children: dict[tuple[int, int], int] = {}
-        at_node = [-1]
-        for index, token in enumerate(self._tokens):
-            node = 0
-            for byte in token.content.encode():
-                following = children.get((node, byte))
-                if following is None:
-                    following = children[node, byte] = len(at_node)
-                    at_node.append(-1)
-                node = following
-            at_node[node] = index
-        if len(at_node) >= MOST_NODES:
-            raise VocabularyError(f"added tokens of {len(at_node)} bytes; at most {MOST_NODES} are supported")
-        edges = np.array([(node, byte, following) for (node, byte), following in children.items()], np.uint32)
-        return edges.reshape(-1, 3), np.array(at_node, np.int32)
-
-    def first_bytes(self) -> list[int]:
-        """The bytes that added tokens begin with, in order."""
-        return sorted({token.content.encode()[0] for token in self._tokens})
 
     def policy(self, allowed: AllowedSpecial, disallowed: AllowedSpecial) -> tuple[frozenset[str], frozenset[str]]:
         """(allowed, refused) special tokens from a call's two arguments; refused wins where both name one."""

@@ -15,6 +15,7 @@ class TokenBatch:
     ----------
     ids : uint32[total], the ids of all documents one after the other
     offsets : int64[documents + 1]; document ``i`` is ``ids[offsets[i]:offsets[i + 1]]``
+    type_ids : uint32[total], the template's type id of each id: 0, and 1 for the second text of a pair
 
     Indexing gives a view of one document's ids, slicing a batch of some documents (a view too where the step is 1).
 
@@ -23,9 +24,14 @@ class TokenBatch:
     (array([15496], dtype=uint32), 3, array([1, 0, 1]))
     """
 
-    __slots__ = ("ids", "offsets")
+    __slots__ = ("_type_ids", "ids", "offsets")
 
-    def __init__(self, ids: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        ids: npt.NDArray[np.uint32],
+        offsets: npt.NDArray[np.int64],
+        type_ids: npt.NDArray[np.uint32] | None = None,
+    ) -> None:
         ids, offsets = np.asarray(ids), np.asarray(offsets)
         if ids.ndim != 1 or ids.dtype != np.uint32:
             raise TypeError(f"ids must be a one-dimensional uint32 array, not {ids.ndim}-dimensional {ids.dtype}")
@@ -33,6 +39,9 @@ class TokenBatch:
             raise TypeError("offsets must be a one-dimensional int64 array with one more element than documents")
         if offsets[0] < 0 or offsets[-1] > len(ids) or (np.diff(offsets) < 0).any():
             raise ValueError(f"offsets must rise from 0 or more to at most {len(ids)}, the number of ids")
+        if type_ids is not None and (type_ids.shape != ids.shape or type_ids.dtype != np.uint32):
+            raise TypeError("type_ids must be a uint32 array as long as ids")
+        self._type_ids = type_ids  # None: all zero
         self.ids = ids
         self.offsets = offsets
 
@@ -51,11 +60,18 @@ class TokenBatch:
         if step == 1:
             stop = max(start, stop)
             first, last = self.offsets[start], self.offsets[stop]
-            return TokenBatch(self.ids[first:last], self.offsets[start : stop + 1] - first)
-        documents = [self[number] for number in range(start, stop, step)]
-        offsets = np.zeros(len(documents) + 1, np.int64)
-        np.cumsum([len(ids) for ids in documents], out=offsets[1:])
-        return TokenBatch(np.concatenate([*documents, np.empty(0, np.uint32)]), offsets)
+            types = None if self._type_ids is None else self._type_ids[first:last]
+            return TokenBatch(self.ids[first:last], self.offsets[start : stop + 1] - first, types)
+        numbers = range(start, stop, step)
+        offsets = np.zeros(len(numbers) + 1, np.int64)
+        np.cumsum(self.lengths[list(numbers)], out=offsets[1:])
+        spans = [slice(self.offsets[number], self.offsets[number + 1]) for number in numbers]
+        ids, types = (
+            None if array is None else np.concatenate([*(array[span] for span in spans), np.empty(0, np.uint32)])
+            for array in (self.ids, self._type_ids)
+        )
+        assert ids is not None
+        return TokenBatch(ids, offsets, types)
 
     def __iter__(self) -> Iterator[npt.NDArray[np.uint32]]:
         edges = self.offsets.tolist()
@@ -73,11 +89,17 @@ class TokenBatch:
     def __repr__(self) -> str:
         return f"TokenBatch({len(self)} documents, {int(self.offsets[-1] - self.offsets[0])} ids)"
 
-    def __reduce__(self) -> tuple[type["TokenBatch"], tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]]:
-        return TokenBatch, (self._own_ids(), self.offsets - self.offsets[0])
+    def __reduce__(self) -> tuple[type["TokenBatch"], tuple[npt.NDArray[np.generic] | None, ...]]:
+        types = None if self._type_ids is None else self._type_ids[self.offsets[0] : self.offsets[-1]]
+        return TokenBatch, (self._own_ids(), self.offsets - self.offsets[0], types)
 
     def _own_ids(self) -> npt.NDArray[np.uint32]:
         return self.ids[self.offsets[0] : self.offsets[-1]]
+
+    @property
+    def type_ids(self) -> npt.NDArray[np.uint32]:
+        """uint32[total], the type id of each id."""
+        return np.zeros(len(self.ids), np.uint32) if self._type_ids is None else self._type_ids
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:

@@ -251,19 +251,18 @@ def _warmup(args: argparse.Namespace) -> int:
     if _watched():
         _say("compiling all kernels, ten to twenty seconds unless they are compiled already")
     started = time.perf_counter()
-    from numbatok import engine
+    import numbatok.engine  # makes all kernels known
     from numbatok.kernels.jit import kernels
 
     compiled, kept = 0, None
-    for module in engine.MODULES:
-        for kernel in [found for found in kernels.values() if found.__module__ == module.__name__]:
-            began = time.perf_counter()
-            with _about(kernel.name):
-                stats = kernel.compiled().stats
-            fresh = bool(stats.cache_misses)
-            compiled, kept = compiled + fresh, stats.cache_path
-            if args.verbose:
-                _write(f"{time.perf_counter() - began:6.2f} s  {'compiled' if fresh else 'read':8}  {kernel.name}\n")
+    for kernel in sorted(kernels.values(), key=lambda kernel: kernel.name):
+        began = time.perf_counter()
+        with _about(kernel.name):
+            stats = kernel.compiled().stats
+        fresh = bool(stats.cache_misses)
+        compiled, kept = compiled + fresh, stats.cache_path
+        if args.verbose:
+            _write(f"{time.perf_counter() - began:6.2f} s  {'compiled' if fresh else 'read':8}  {kernel.name}\n")
     already = len(kernels) - compiled
     _write(
         f"{len(kernels)} kernels are ready after {time.perf_counter() - started:.1f} s: {compiled} compiled, "

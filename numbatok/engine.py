@@ -3,36 +3,58 @@
 Importing this module imports Numba; :class:`numbatok.Tokenizer` does so when it first encodes or decodes.
 """
 
+import ctypes
+import functools
 import math
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.added_tokens import AddedTokens
+from numbatok.added_tokens import AddedTokens, Trie
+from numbatok.documents import Documents, Frame, Places, Rows, arrange, arrange_rows, frame_of, offsets_of, segments
 from numbatok.errors import DisallowedToken, UnknownId
-from numbatok.kernels import build, cache, decode, dtypes, encode, merge, spans, starts, text
+from numbatok.kernels import added as added_kernels
+from numbatok.kernels import (
+    build,
+    cache,
+    decode,
+    dtypes,
+    encode,
+    merge,
+    normal,
+    spans,
+    text,
+    walk_automaton,
+    walk_cl100k,
+    walk_o200k,
+    walk_r50k,
+)
 from numbatok.kernels.jit import kernels
 from numbatok.loading import byte_level
 from numbatok.memory import address_of
-from numbatok.patterns.known import character_classes
+from numbatok.normalizers import restless
+from numbatok.parts import Parts
+from numbatok.patterns import unicode
+from numbatok.patterns.compile import compile_rule
+from numbatok.patterns.known import WALKERS, WALKS, character_classes, parameters
 from numbatok.scratch import Scratch
+from numbatok.templates import Text
 from numbatok.text import as_bytes, raise_invalid, repair_surrogates
 from numbatok.vocabulary import Vocabulary
 
 Ids = npt.NDArray[np.uint32]
 
-# Byte offsets into a scratch's record: the address, the length and the number of ids of a call's one document.
+# Byte offsets into a scratch's record: the address and the length of a call's one text.
 _TEXT = 8 * dtypes.WORK_TEXT
-_LENGTH = _TEXT + 8
-_COUNT = _TEXT + 16
+_LENGTH = _TEXT + 8 * dtypes.LIST
 
-# The kernels of a call, by what the tokenizer does; `numbatok warmup` compiles them all.
-MODULES = (build, cache, decode, encode, merge, spans, starts, text)
+# The kernel of each split rule is known by its name only when its module is imported.
+WALKING = (walk_automaton, walk_cl100k, walk_o200k, walk_r50k)
 
 MOST_ID_TABLE = 1 << 24  # ids below this, or four times the tokens, are decoded through a table by id
 
@@ -40,6 +62,17 @@ MOST_ID_TABLE = 1 << 24  # ids below this, or four times the tokens, are decoded
 def _slots_for(count: int) -> int:
     """A power of two that leaves at least half of a table of ``count`` entries empty."""
     return 1 << max(4, (2 * count).bit_length())
+
+
+@functools.cache
+def _space_and_word() -> npt.NDArray[np.uint8]:
+    """uint8[CLASS_TABLE_SIZE]: IS_SPACE and IS_WORD of each code point, for the flags of added tokens."""
+    table = np.zeros(dtypes.CLASS_TABLE_SIZE, np.uint8)
+    points = table[: unicode.CODE_POINTS]
+    points[unicode.white_space()] = dtypes.IS_SPACE
+    for category in ("L", "M", "N", "Pc"):
+        points[unicode.in_categories(category)] |= dtypes.IS_WORD
+    return table
 
 
 class Decoder:
@@ -107,28 +140,57 @@ class Decoder:
         return output[:status], ends
 
 
+class Kept(list[Any]):
+    """What the documents of a call point into, besides the caller's texts."""
+
+    normalized = False  # whether the texts were cut at their added tokens and normalized
+
+
+class Encoded(NamedTuple):
+    """The ids of texts, where each text's begin, and how they came about, from which type ids follow."""
+
+    ids: Ids
+    offsets: npt.NDArray[np.int64]
+    frame: Frame
+    documents: Documents
+    ends: npt.NDArray[np.int64]
+
+
 class Engine:
     """Tables of one tokenizer, immutable once built, and a stack of scratches that callers take and put back."""
 
-    def __init__(self, vocabulary: Vocabulary, added: AddedTokens, walker: str) -> None:
-        self._vocabulary = vocabulary
-        self._added = added
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._vocabulary = vocabulary = parts.vocabulary
+        self._added = added = parts.added_tokens
         self._arrays: list[npt.NDArray[np.generic]] = []
         self._view = np.zeros(dtypes.VIEW_FIELDS, np.int64)
         self._fill_vocabulary()
         self._fill_options()
         self._fill_added()
-        self._set_table(dtypes.VIEW_CLASSES, character_classes(walker))
-        self._view[dtypes.VIEW_WALKER] = kernels[walker].address
+        self._fill_rule()
         self._view[dtypes.VIEW_KEYER] = spans.key_pretokens.address
         self._view[dtypes.VIEW_LOOKER] = cache.look_up.address
         self._view[dtypes.VIEW_FURTHER] = cache.look_further.address
+        self._view[dtypes.VIEW_FINDER] = added_kernels.next_added_token.address
         self._view[dtypes.VIEW_MERGER] = (
             merge.merge_pretoken if vocabulary.is_plain else merge.merge_pretoken_by_options
         ).address
         self.everything_allowed = np.full(max(len(added), 1), dtypes.ADDED_AS_TOKEN, np.uint8)
         self._actions: dict[tuple[frozenset[str], frozenset[str]], npt.NDArray[np.uint8]] = {}
         self.decoder = Decoder(vocabulary, added)
+        self._restless = None if parts.prefix_space or parts.normalizer is None else restless(parts.normalizer)
+        if self._restless is not None:
+            ascii_changes = self._restless[:128].any()
+            self._view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT if ascii_changes else dtypes.ANY_NON_ASCII
+        elif parts.prefix_space or parts.normalizer is not None:
+            self._view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT
+        self._frames = {
+            (pair, special): frame_of(parts.template.pair if pair else parts.template.single, special)
+            for pair in (False, True)
+            for special in (False, True)
+        }
+        self._around = {special: self._frames[False, special].around() for special in (False, True)}
         self._last_transcoded = (0, 0, 0)
         self._seeds = random.Random()
         self._idle: list[Scratch] = []
@@ -244,22 +306,54 @@ class Engine:
         self._set_table(dtypes.VIEW_PREFIX, np.frombuffer(prefix, np.uint8))
         self._set_table(dtypes.VIEW_SUFFIX, np.frombuffer(suffix, np.uint8))
 
+    def _fill_rule(self) -> None:
+        """The walker of the split rule, and the tables that it runs on."""
+        rule, view = self._parts.rule, self._view
+        name = WALKERS.get(rule)
+        if name is None:
+            compiled = compile_rule(rule)
+            view[dtypes.VIEW_WALKER] = kernels["walk_automaton"].address
+            view[dtypes.VIEW_DROPS] = compiled.drops
+            self._set_table(dtypes.VIEW_CLASSES, compiled.classes)
+            self._set_table(dtypes.VIEW_PROGRAM, compiled.program)
+            return
+        view[dtypes.VIEW_WALKER] = kernels[WALKS[name].kernel].address
+        view[dtypes.VIEW_DROPS] = WALKS[name].drops
+        self._set_table(dtypes.VIEW_CLASSES, character_classes(name))
+        for field, value in parameters(name).items():
+            view[field] = value
+
     def _fill_added(self) -> None:
-        """The trie of added tokens and the bytes that they begin with."""
-        rows, at_node = self._added.trie()
-        edges = np.full(_slots_for(len(rows)), dtypes.ALL_ONES, np.uint64)
-        build.enter_edges(address_of(rows), len(rows), address_of(edges), len(edges))
-        leads = self._added.first_bytes()
-        first = np.zeros(256, np.uint8)
-        first[leads] = 1
-        self._set_table(dtypes.VIEW_ADDED_EDGES, edges)
-        self._set_table(dtypes.VIEW_ADDED_AT_NODE, at_node)
-        self._set_table(dtypes.VIEW_ADDED_IDS, np.array([token.id for token in self._added] or [0], np.uint32))
-        self._set_table(dtypes.VIEW_ADDED_FIRST, first)
-        self._view[dtypes.VIEW_ADDED_SHIFT] = 65 - len(edges).bit_length()
-        self._view[dtypes.VIEW_ADDED_LEADS] = min(len(leads), dtypes.MANY_LEADS)
-        for place in range(dtypes.MANY_LEADS - 1):
-            self._view[dtypes.VIEW_ADDED_LEAD + place] = leads[min(place, len(leads) - 1)] if leads else 0
+        """The two tries of added tokens, their ids and their flags."""
+        tokens, normalizer = self._added, self._parts.normalizer
+        contents: list[dict[bytes, int]] = [{}, {}]  # raw and normalized, to the token's index
+        for index, token in enumerate(tokens):
+            content = normalizer.normalize(token.content) if normalizer and token.normalized else token.content
+            if content:
+                contents[token.normalized].setdefault(content.encode(), index)
+        for first, wanted in zip((dtypes.VIEW_RAW_TRIE, dtypes.VIEW_NORMALIZED_TRIE), contents, strict=True):
+            self._fill_trie(first, Trie(wanted))
+        flags = np.array([token.flags for token in tokens] or [0], np.uint8)
+        any_flag = bool(flags.any())
+        self._set_table(dtypes.VIEW_ADDED_IDS, np.array([token.id for token in tokens] or [0], np.uint32))
+        self._set_table(dtypes.VIEW_ADDED_FLAGS, flags)
+        self._set_table(dtypes.VIEW_CHARACTERS, _space_and_word() if any_flag else np.zeros(0, np.uint8))
+        self._view[dtypes.VIEW_ADDED_ANY_FLAG] = any_flag
+
+    def _fill_trie(self, first: int, trie: Trie) -> None:
+        """A trie's fields, from field ``first`` of the view on."""
+        edges = np.full(_slots_for(len(trie.edges)), dtypes.ALL_ONES, np.uint64)
+        build.enter_edges(address_of(trie.edges), len(trie.edges), address_of(edges), len(edges))
+        leads = trie.leads()
+        begins = np.zeros(256, np.uint8)
+        begins[[lead & 0xFF for lead in leads]] = 1
+        self._set_table(first + dtypes.TRIE_FIRST, begins)
+        self._set_table(first + dtypes.TRIE_EDGES, edges)
+        self._set_table(first + dtypes.TRIE_AT_NODE, trie.token_at_node)
+        self._view[first + dtypes.TRIE_SHIFT] = 65 - len(edges).bit_length()
+        self._view[first + dtypes.TRIE_LEADS] = min(len(leads), dtypes.MANY_LEADS + 1)
+        for place, lead in enumerate(leads[: dtypes.MANY_LEADS]):
+            self._view[first + dtypes.TRIE_LEAD + place] = lead
 
     def actions(self, policy: tuple[frozenset[str], frozenset[str]]) -> npt.NDArray[np.uint8]:
         """What to do at each added token where the (allowed, refused) special tokens are these."""
@@ -308,76 +402,103 @@ class Engine:
 
     # --- encoding ---
 
-    def encode(self, source: Any, actions: npt.NDArray[np.uint8], errors: str) -> Ids:
-        """Ids of one text, as a new array."""
+    def encode(self, source: Any, actions: npt.NDArray[np.uint8], errors: str, special: bool) -> Ids:
+        """Ids of one text, as a new array; ``special`` says whether its template's special tokens are put around it."""
         scratch = self._take()
         if scratch.actions is not actions:
             scratch.set_actions(actions)
+        around = self._around[special]
+        if scratch.around is not around:
+            scratch.set_around(around)
         status = self._encode_text(id(source), scratch.address)
-        ids = (
-            scratch.small_output[:status].copy() if status >= 0 else self._encode_rest(scratch, source, errors, status)
-        )
+        if status >= 0:
+            ids: Ids = scratch.small_output[:status].copy()
+        else:
+            rest = self._encode_rest(scratch, source, errors, status)
+            if rest is None:
+                self._put_back(scratch)
+                return self.encode_batch([source], None, actions, errors, special).ids
+            ids = rest
         self._put_back(scratch)
         return ids
 
-    def _encode_rest(self, scratch: Scratch, source: Any, errors: str, status: int) -> Ids:
-        """What the short way left undone, after its status: another kind of text, a long one, or a buffer to mend."""
-        address = scratch.address
-        arguments = (address, address + _TEXT, address + _LENGTH, address + _COUNT, 1)
+    def _encode_rest(self, scratch: Scratch, source: Any, errors: str, status: int) -> Ids | None:
+        """What the short way left undone, after its status: another kind of text, a long one, or a buffer to mend.
+
+        None where more than a text with a block of ids before and after it is to be encoded.
+        """
+        first = scratch.address + 8 * (dtypes.WORK_LIST + int(scratch.record[dtypes.WORK_LIST_FIRST]))
+        count = int(scratch.record[dtypes.WORK_LIST_COUNT])
+        arguments = (first, first + 8 * dtypes.LIST, first + 16 * dtypes.LIST, count)
         if status == text.NOT_SHORT:
+            if count == 0:
+                return None
             source, length = self._place(scratch, source, errors)  # keeps what the address points into
+            if self._changes(int(scratch.record[dtypes.WORK_TEXT]), length):
+                return None
             if length > text.SHORT_TEXT:
-                return self._encode_all(scratch, *arguments[1:], length)
-            status = self._encode(*arguments)
+                return self._encode_all(scratch, *arguments, length)
+            status = self._encode(scratch.address, *arguments)
         while status < 0:
             if status == dtypes.NEED_OUTPUT:  # more ids than bytes, by byte tokens: begin anew
-                length = int(scratch.record[dtypes.WORK_TEXT + 1])
+                length = int(scratch.record[dtypes.WORK_TEXT + dtypes.LIST])
                 scratch.restart()
-                return self._encode_all(scratch, *arguments[1:], length)
+                return self._encode_all(scratch, *arguments, length)
             self._mend(scratch, status)
-            status = self._encode(*arguments)
+            status = self._encode(scratch.address, *arguments)
         ids: Ids = scratch.small_output[:status].copy()
         scratch.shrink()
         return ids
 
     def encode_batch(
-        self, documents: list[Any], actions: npt.NDArray[np.uint8], errors: str
-    ) -> tuple[Ids, npt.NDArray[np.int64]]:
-        """(ids, offsets) of all documents: flat ids, and the places where each begins, with the end."""
-        count = len(documents)
-        offsets = np.zeros(count + 1, np.int64)
-        addresses, lengths, kept = self._place_all(documents, errors)
+        self,
+        texts: list[Any],
+        seconds: list[Any] | None,
+        actions: npt.NDArray[np.uint8],
+        errors: str,
+        special: bool,
+    ) -> "Encoded":
+        """Ids of all texts, or pairs where ``seconds`` are given, flat."""
+        frame, documents, kept = self._documents(texts, seconds, actions, errors, special)
+        count = len(documents.addresses)
+        ends = np.empty(count, np.int64)
         with self.scratch() as scratch:
             scratch.set_actions(actions)
+            self._switch_tries(scratch, kept)
             scratch.restart()
-            ids = self._encode_all(
-                scratch, address_of(addresses), address_of(lengths), address_of(offsets) + 8, count, int(lengths.sum())
-            )
+            places = address_of(documents.addresses), address_of(documents.lengths), address_of(ends)
+            total = int(np.maximum(documents.lengths, 0).sum())
+            try:
+                ids = self._encode_all(scratch, *places, count, total)
+            except DisallowedToken as found:
+                raise self._found_in(documents, frame, found) from None
+            scratch.record[dtypes.WORK_TRIES_OFF] = 0
         del kept
-        return ids, offsets
+        return Encoded(ids, offsets_of(documents, ends, len(texts)), frame, documents, ends)
 
-    def count(self, source: Any, actions: npt.NDArray[np.uint8], errors: str) -> int:
+    def count(self, source: Any, actions: npt.NDArray[np.uint8], errors: str, special: bool) -> int:
         """Number of ids of one text."""
-        with self.scratch() as scratch:
-            scratch.set_actions(actions)
-            kept, length = self._place(scratch, source, errors)
-            address = scratch.address
-            self._count_all(scratch, address + _TEXT, address + _LENGTH, address + _COUNT, 1, length)
-            del kept
-            return int(scratch.record[dtypes.WORK_TEXT + 2])
+        return int(self.count_batch([source], actions, errors, special)[0])
 
-    def count_batch(self, documents: list[Any], actions: npt.NDArray[np.uint8], errors: str) -> npt.NDArray[np.int64]:
-        """Number of ids of each document."""
-        count = len(documents)
-        ends = np.zeros(count + 1, np.int64)
-        addresses, lengths, kept = self._place_all(documents, errors)
+    def count_batch(
+        self, texts: list[Any], actions: npt.NDArray[np.uint8], errors: str, special: bool
+    ) -> npt.NDArray[np.int64]:
+        """Number of ids of each text."""
+        frame, documents, kept = self._documents(texts, None, actions, errors, special)
+        count = len(documents.addresses)
+        ends = np.empty(count, np.int64)
         with self.scratch() as scratch:
             scratch.set_actions(actions)
+            self._switch_tries(scratch, kept)
             scratch.restart()
-            places = address_of(addresses), address_of(lengths), address_of(ends) + 8
-            self._count_all(scratch, *places, count, int(lengths.sum()))
+            places = address_of(documents.addresses), address_of(documents.lengths), address_of(ends)
+            try:
+                self._count_all(scratch, *places, count, int(np.maximum(documents.lengths, 0).sum()))
+            except DisallowedToken as found:
+                raise self._found_in(documents, frame, found) from None
+            scratch.record[dtypes.WORK_TRIES_OFF] = 0
         del kept
-        return np.diff(ends)
+        return np.diff(offsets_of(documents, ends, len(texts)))
 
     def _count_all(self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int) -> None:
         """Encode documents, keeping only how many ids there are."""
@@ -389,10 +510,120 @@ class Engine:
         scratch.use_small_output()
         scratch.shrink()
 
+    # --- documents ---
+
+    def _documents(
+        self, texts: list[Any], seconds: list[Any] | None, actions: npt.NDArray[np.uint8], errors: str, special: bool
+    ) -> tuple[Frame, Documents, "Kept"]:
+        """(template, documents, what they point into) of texts or pairs."""
+        frame = self._frames[seconds is not None, special]
+        kept = Kept()
+        located = {"A": self._place_all(texts, errors, kept)}
+        if seconds is not None:
+            located["B"] = self._place_all(seconds, errors, kept)
+        if not any(self._any_changes(*places) for places in located.values()):
+            return frame, arrange(frame, located, len(texts)), kept
+        kept.normalized = True
+        with self.scratch() as scratch:
+            scratch.set_actions(actions)
+            rows = {
+                which: [
+                    self._rows(scratch, int(address), int(length), number, which == "B", kept)
+                    for number, (address, length) in enumerate(zip(*places, strict=True))
+                ]
+                for which, places in located.items()
+            }
+        return frame, arrange_rows(frame, rows, len(texts)), kept
+
+    def _changes(self, address: int, length: int) -> bool:
+        """Whether the UTF-8 at an address is encoded otherwise than as it is."""
+        return self._any_changes(np.array([address]), np.array([length]))
+
+    def _any_changes(self, addresses: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> bool:
+        """Whether any of these texts is."""
+        kind = self._view[dtypes.VIEW_CHANGES]
+        if kind == dtypes.NO_TEXT:
+            return False
+        normalizer, table = self._parts.normalizer, self._restless
+        if normalizer is None or table is None:
+            return True
+        arguments = address_of(addresses), address_of(lengths), len(addresses)
+        number = -1
+        while True:
+            number = normal.next_restless(*arguments, number + 1, address_of(table), kind == dtypes.ANY_TEXT)
+            if number < 0:
+                return False
+            if not normalizer.leaves(ctypes.string_at(int(addresses[number]), int(lengths[number])).decode()):
+                return True
+
+    def _rows(self, scratch: Scratch, address: int, length: int, owner: int, second: bool, kept: "Kept") -> Rows:
+        """The documents of one text: ids of its raw added tokens, and the normalized text between them."""
+        rows: Rows = []
+        normalizer = self._parts.normalizer
+        for start, stop, token in self._segments(scratch, dtypes.VIEW_RAW_TRIE, address, length):
+            if token is not None:
+                rows.append((*self._token_row(scratch, token, start, owner, second), start))
+                continue
+            if normalizer is None:
+                data = np.frombuffer(ctypes.string_at(address + start, stop - start), np.uint8)
+            else:
+                segment = ctypes.string_at(address + start, stop - start).decode()
+                data = np.frombuffer(normalizer.normalize(segment).encode(), np.uint8)
+            if self._parts.prefix_space:
+                rows += [(*row, start) for row in self._spaced(scratch, data, start, owner, second, kept)]
+            else:
+                kept.append(data)
+                rows.append((address_of(data), len(data), start))
+        return rows
+
+    def _spaced(
+        self, scratch: Scratch, data: npt.NDArray[np.uint8], start: int, owner: int, second: bool, kept: "Kept"
+    ) -> Iterator[tuple[int, int]]:
+        """The documents of a normalized segment where each text between added tokens begins with a space."""
+        for begin, end, token in self._segments(scratch, dtypes.VIEW_NORMALIZED_TRIE, address_of(data), len(data)):
+            if token is not None:
+                yield self._token_row(scratch, token, start, owner, second)
+                continue
+            part = data[begin:end]
+            if part[0] != ord(" "):
+                part = np.concatenate([np.frombuffer(b" ", np.uint8), part])
+            kept.append(part)
+            yield address_of(part), len(part)
+
+    def _token_row(self, scratch: Scratch, token: int, start: int, owner: int, second: bool) -> tuple[int, int]:
+        """The document of an added token that stands at byte ``start``, unless the caller refuses it."""
+        assert scratch.actions is not None
+        if scratch.actions[token] == dtypes.ADDED_REFUSED:
+            raise DisallowedToken(owner, start, token, second)
+        return int(self._view[dtypes.VIEW_ADDED_IDS]) + 4 * token, -1
+
+    @staticmethod
+    def _segments(scratch: Scratch, trie: int, address: int, length: int) -> Iterable[tuple[int, int, int | None]]:
+        """(start, stop, added token or None) of the parts of a text, by one of the tries."""
+        match = np.zeros(4, np.int64)
+
+        def find(begin: int) -> tuple[int, int, int, int] | None:
+            token = added_kernels.search_text(scratch.address, trie, address_of(match), address, length, begin)
+            return None if token < 0 else (token, int(match[1]), int(match[2]), int(match[3]))
+
+        return segments(find, length)
+
+    def _switch_tries(self, scratch: Scratch, kept: "Kept") -> None:
+        """Turn off the search for added tokens that the documents have already been cut at."""
+        scratch.record[dtypes.WORK_TRIES_OFF] = (2 if self._parts.prefix_space else 1) if kept.normalized else 0
+
+    @staticmethod
+    def _found_in(documents: Documents, frame: Frame, found: DisallowedToken) -> DisallowedToken:
+        """Where a disallowed token was found, by text instead of by document."""
+        number = found.document
+        piece = frame.pieces[documents.pieces[number]]
+        position = int(documents.begins[number]) + found.position
+        return DisallowedToken(int(documents.owners[number]), position, found.token, piece == Text("B", piece.type_id))
+
     @staticmethod
     def _part_done(scratch: Scratch, count: int, total: int) -> float:
         """The part of a call's documents, or of its one document's bytes, that is behind."""
-        if count == 1:
+        if count <= dtypes.LIST:
             return float(scratch.record[dtypes.WORK_POSITION] / max(total, 1))
         return float(scratch.record[dtypes.WORK_DOCUMENT] / count)
 
@@ -424,8 +655,8 @@ class Engine:
         """Prepare for another call after a status that is not an end, ``part_done`` of the text behind."""
         record = scratch.record
         if status == dtypes.DISALLOWED:
-            fields = (dtypes.WORK_DOCUMENT, dtypes.WORK_POSITION, dtypes.WORK_NEEDED)
-            raise DisallowedToken(*(int(record[field]) for field in fields))
+            document, position = int(record[dtypes.WORK_DOCUMENT]), int(record[dtypes.WORK_POSITION])
+            raise DisallowedToken(document, position, int(record[dtypes.WORK_NEEDED]))
         if status == dtypes.NEED_OUTPUT:
             scratch.set_table(dtypes.WORK_OUTPUT, np.empty(int(record[dtypes.WORK_NEEDED]), np.uint32))
         else:
@@ -444,21 +675,18 @@ class Engine:
         boundaries.resize(status, refcheck=False)
         return boundaries
 
-    def _place_all(
-        self, documents: list[Any], errors: str
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], list[Any]]:
-        """(addresses, lengths, what keeps them valid besides the list itself) of a batch's texts."""
-        count = len(documents)
+    def _place_all(self, texts: list[Any], errors: str, kept: "Kept") -> Places:
+        """Where the UTF-8 of texts is; what keeps it valid, besides the list itself, goes to ``kept``."""
+        count = len(texts)
         addresses, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
         kinds = np.zeros(count, np.int8)
-        text.locate_list(id(documents), count, address_of(addresses), address_of(lengths), address_of(kinds))
-        kept = []
+        text.locate_list(id(texts), count, address_of(addresses), address_of(lengths), address_of(kinds))
         for index in np.flatnonzero(kinds).tolist():
-            where = f" at index {index} of the batch"
-            data = self._prepare(documents[index], errors, where)
+            where = f" at index {index} of the batch" if count > 1 else ""
+            data = self._prepare(texts[index], errors, where)
             kept.append(data)
             addresses[index], lengths[index] = address_of(data), len(data)
-        return addresses, lengths, kept
+        return addresses, lengths
 
     def _place(self, scratch: Scratch, source: Any, errors: str) -> tuple[Any, int]:
         """Point the scratch at the UTF-8 of a text; return what keeps it valid, and its bytes."""
@@ -472,7 +700,7 @@ class Engine:
             data = self._prepare(source, errors)
         scratch.restart()
         scratch.record[dtypes.WORK_TEXT] = address_of(data)
-        scratch.record[dtypes.WORK_TEXT + 1] = len(data)
+        scratch.record[dtypes.WORK_TEXT + dtypes.LIST] = len(data)
         return data, len(data)
 
     def _transcode(self, scratch: Scratch, source: str) -> npt.NDArray[np.uint8] | None:

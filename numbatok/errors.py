@@ -6,10 +6,13 @@ class VocabularyError(ValueError):
 
 
 class DisallowedToken(Exception):
-    """An added token that the caller refuses is in a text: which document, byte offset, and index of the token."""
+    """An added token that the caller refuses is in a text: which text, or second text of a pair, and where.
 
-    def __init__(self, document: int, position: int, token: int) -> None:
-        self.document, self.position, self.token = document, position, token
+    ``position`` is a byte offset, ``token`` the token's index.
+    """
+
+    def __init__(self, document: int, position: int, token: int, second: bool = False) -> None:
+        self.document, self.position, self.token, self.second = document, position, token, second
 
 
 class UnknownId(Exception):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from numbatok.documents import Around
 from numbatok.kernels import cache, dtypes, text
 from numbatok.memory import address_of, zeros
 
@@ -43,7 +44,8 @@ class Scratch:
         self.address = address_of(self.record)
         self._arrays: dict[int, npt.NDArray[np.generic]] = {dtypes.WORK_VIEW: view}
         self.record[dtypes.WORK_VIEW] = address_of(view)
-        self.set_table(dtypes.WORK_STARTS, np.zeros(dtypes.CHUNK_BLOCKS + 1, np.uint64))
+        self._set_bitmaps(dtypes.CHUNK_BLOCKS + 1)
+        self.set_table(dtypes.WORK_MARKS, np.zeros(0, np.uint64))
         self.set_table(dtypes.WORK_POSITIONS, np.zeros(dtypes.CHUNK_BYTES + 16, np.uint16))
         self.set_table(dtypes.WORK_KEYS, np.zeros(2 * dtypes.GROUP, np.uint64))
         self.set_table(dtypes.WORK_PLACES, np.zeros(dtypes.GROUP, np.int64))
@@ -52,6 +54,7 @@ class Scratch:
         self.set_table(dtypes.WORK_ARENA, np.empty(ARENA_WORDS, np.uint32))
         self.small_output = np.empty(text.SHORT_TEXT + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         self.use_small_output()
+        self.around: Around | None = None
         self.actions: npt.NDArray[np.uint8] | None = None
         self._make_table(NARROW_ENTRIES, WIDE_ENTRIES)
         self._set_merge_symbols(MERGE_SYMBOLS)
@@ -71,10 +74,18 @@ class Scratch:
         self.actions = actions
         self.set_table(dtypes.WORK_ACTIONS, actions)
 
+    def set_around(self, around: Around) -> None:
+        """Say what is put before and after the text of a call of one."""
+        self.around = around
+        record, first = self.record, dtypes.WORK_LIST
+        record[dtypes.WORK_LIST_FIRST], record[dtypes.WORK_LIST_COUNT] = around.first, around.count
+        record[first], record[first + dtypes.LIST] = around.before
+        record[first + 2], record[first + dtypes.LIST + 2] = around.after
+
     def restart(self) -> None:
-        """Stand at the first byte of the first document, with nothing put out."""
-        for field in (dtypes.WORK_DOCUMENT, dtypes.WORK_POSITION, dtypes.WORK_OUTPUT_USED):
-            self.record[field] = 0
+        """Stand at the beginning of the first document, with nothing put out."""
+        self.record[dtypes.WORK_DOCUMENT] = self.record[dtypes.WORK_OUTPUT_USED] = 0
+        self.record[dtypes.WORK_POSITION] = dtypes.AT_BEGINNING
 
     def _make_table(self, narrow: int, wide: int) -> None:
         """An empty cache table of so many entries, both powers of two."""
@@ -91,6 +102,12 @@ class Scratch:
     def _set_merge_symbols(self, count: int) -> None:
         for field, dtype, per_symbol in _MERGE_BUFFERS:
             self.set_table(field, np.empty(per_symbol * count, dtype))
+
+    def _set_bitmaps(self, words: int) -> None:
+        """Bitmaps of the starts of pretokens, and of those that are dropped; the second only where some may be."""
+        self.set_table(dtypes.WORK_STARTS, np.zeros(words, np.uint64))
+        drops = self._arrays[dtypes.WORK_VIEW][dtypes.VIEW_DROPS]
+        self.set_table(dtypes.WORK_DROPPED, np.zeros(words if drops else 0, np.uint64))
 
     def expect(self, text_bytes: int) -> None:
         """Make the table large enough ahead for most of a text, by Heaps' law as English has it.
@@ -140,7 +157,9 @@ class Scratch:
             else:
                 self.wipe()
         elif status == dtypes.NEED_BITMAP:
-            self.set_table(dtypes.WORK_STARTS, np.zeros(2 * needed, np.uint64))
+            self._set_bitmaps(2 * needed)
+        elif status == dtypes.NEED_MARKS:
+            self.set_table(dtypes.WORK_MARKS, np.zeros(2 * needed, np.uint64))
         elif status == dtypes.NEED_MERGE:
             if needed > LONGEST_PRETOKEN:
                 raise ValueError(
@@ -155,4 +174,5 @@ class Scratch:
         if len(self._arrays[dtypes.WORK_SYMBOLS]) > MOST_MERGE_SYMBOLS:
             self._set_merge_symbols(MERGE_SYMBOLS)
         if len(self._arrays[dtypes.WORK_STARTS]) > MOST_BITMAP_BLOCKS:
-            self.set_table(dtypes.WORK_STARTS, np.zeros(dtypes.CHUNK_BLOCKS + 1, np.uint64))
+            self._set_bitmaps(dtypes.CHUNK_BLOCKS + 1)
+            self.set_table(dtypes.WORK_MARKS, np.zeros(0, np.uint64))

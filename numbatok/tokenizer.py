@@ -11,11 +11,13 @@ import numpy.typing as npt
 
 from numbatok.added_tokens import AddedToken, AllowedSpecial
 from numbatok.batch import TokenBatch
-from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
+from numbatok.documents import types_of
+from numbatok.errors import DisallowedToken, UnknownId
 from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
 from numbatok.locks import building
 from numbatok.memory import no_collection
 from numbatok.parts import Parts
+from numbatok.patterns.compile import compile_rule
 from numbatok.patterns.known import WALKERS, canonical
 from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte, check_errors
 
@@ -39,7 +41,7 @@ class Tokenizer:
 
     def __init__(self, parts: Parts) -> None:
         if parts.rule not in WALKERS:
-            raise VocabularyError(f"the split rule {parts.rule!r} is not supported")
+            compile_rule(parts.rule)  # names what of a pattern can't be compiled, before anything is encoded
         self._parts = parts
         self._vocabulary = parts.vocabulary
         self._added = parts.added_tokens
@@ -206,18 +208,20 @@ class Tokenizer:
     def encode(
         self,
         text: Text,
+        pair: Text | None = None,
         *,
         add_special_tokens: bool = True,
         allowed_special: AllowedSpecial = _ALL,
         disallowed_special: AllowedSpecial = _NONE,
         errors: Errors = _STRICT,
     ) -> Ids:
-        """The ids of one text.
+        """The ids of one text, or of a pair of texts that the tokenizer's template joins.
 
         Parameters
         ----------
         text : ``str``, or ``bytes``, ``bytearray``, ``memoryview`` or a 1-D uint8 array that holds UTF-8. It is read
             in place. Lone surrogates in a ``str`` become U+FFFD, as in tiktoken.
+        pair : a second text, or None
         add_special_tokens : whether to add the ids that the tokenizer's template puts around a text; GPT-2 has none
         allowed_special : the special tokens that become their ids where they stand in the text: ``"all"``, or a
             collection of them. The others are encoded as ordinary text.
@@ -243,13 +247,16 @@ class Tokenizer:
         if allowed_special is not _ALL or disallowed_special is not _NONE or errors is not _STRICT:
             actions = self._actions(engine, allowed_special, disallowed_special, errors)
         try:
-            return engine.encode(text, actions, errors)
+            if pair is None:
+                return engine.encode(text, actions, errors, bool(add_special_tokens))
+            return engine.encode_batch([text], [pair], actions, errors, bool(add_special_tokens)).ids
         except DisallowedToken as found:
-            raise self._disallowed(found, [text], "") from None
+            raise self._disallowed(found, [text], None if pair is None else [pair], "") from None
 
     def encode_batch(
         self,
         texts: Iterable[Text],
+        pairs: Iterable[Text] | None = None,
         *,
         add_special_tokens: bool = True,
         allowed_special: AllowedSpecial = _ALL,
@@ -259,21 +266,25 @@ class Tokenizer:
         """The ids of many texts, flat.
 
         ``texts`` is any iterable of texts as :meth:`encode` takes them; those of a list or tuple of ``str`` are read
-        in place. The other arguments, and the exceptions, are those of :meth:`encode`; an exception names the index of
-        the text that it is about, and nothing is returned of the others.
+        in place. ``pairs`` are the second texts, one for each. The other arguments, and the exceptions, are those of
+        :meth:`encode`; an exception names the index of the text that it is about, and nothing is returned of others.
 
         >>> batch = numbatok.get_encoding("gpt2").encode_batch(["Hello world", "again"])
         >>> batch.ids, batch.offsets
         (array([15496,   995, 17776], dtype=uint32), array([0, 2, 3]))
         """
         documents = _as_documents(texts)
+        seconds = None if pairs is None else _as_documents(pairs)
+        if seconds is not None and len(seconds) != len(documents):
+            raise ValueError(f"{len(documents)} texts are given with {len(seconds)} pairs; each text needs one")
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
         try:
-            ids, offsets = engine.encode_batch(documents, actions, errors)
+            encoded = engine.encode_batch(documents, seconds, actions, errors, bool(add_special_tokens))
         except DisallowedToken as found:
-            raise self._disallowed(found, documents, f" of the text at index {found.document} of the batch") from None
-        return TokenBatch(ids, offsets)
+            raise self._disallowed(found, documents, seconds, f" at index {found.document} of the batch") from None
+        types = types_of(encoded.frame, encoded.documents, encoded.ends) if encoded.frame.types.any() else None
+        return TokenBatch(encoded.ids, encoded.offsets, types)
 
     def count(
         self,
@@ -288,9 +299,9 @@ class Tokenizer:
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
         try:
-            return engine.count(text, actions, errors)
+            return engine.count(text, actions, errors, bool(add_special_tokens))
         except DisallowedToken as found:
-            raise self._disallowed(found, [text], "") from None
+            raise self._disallowed(found, [text], None, "") from None
 
     def count_batch(
         self,
@@ -306,9 +317,9 @@ class Tokenizer:
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
         try:
-            return engine.count_batch(documents, actions, errors)
+            return engine.count_batch(documents, actions, errors, bool(add_special_tokens))
         except DisallowedToken as found:
-            raise self._disallowed(found, documents, f" of the text at index {found.document} of the batch") from None
+            raise self._disallowed(found, documents, None, f" at index {found.document} of the batch") from None
 
     def pretokenize(self, text: Text, *, errors: Errors = "strict") -> npt.NDArray[np.int64]:
         """Where the split rule cuts a text: byte offsets into its UTF-8, from 0 to its length.
@@ -361,7 +372,7 @@ class Tokenizer:
                 with no_collection():
                     from numbatok.engine import Engine
 
-                    self._engine = Engine(self._vocabulary, self._added, WALKERS[self._parts.rule])
+                    self._engine = Engine(self._parts)
             return self._engine
 
     def _actions(
@@ -373,10 +384,17 @@ class Tokenizer:
             return engine.everything_allowed
         return engine.actions(self._added.policy(allowed, disallowed))
 
-    def _disallowed(self, found: DisallowedToken, texts: list[Any], where: str) -> ValueError:
+    def _disallowed(
+        self, found: DisallowedToken, texts: list[Any], seconds: list[Any] | None, where: str
+    ) -> ValueError:
         """The error for a disallowed token: which, where, and what to do."""
         token = self._added[found.token].content
         text = texts[found.document]
+        if found.second and seconds is not None:
+            text = seconds[found.document]
+            where = f" of the pair's second text{where}"
+        elif where:
+            where = f" of the text{where}"
         if isinstance(text, str):
             place = f"character {character_at_byte(text, found.position)}"
         else:

@@ -16,7 +16,7 @@ from support import address_of, array_of, keep_tail, new_scratch
 @numba.njit
 def flatten(bitmap, blocks, positions):
     """The helper, called from Python."""
-    return spans.flatten(bitmap, blocks, positions)
+    return spans.flatten(bitmap, 0, blocks, positions)
 
 
 def keys_of(

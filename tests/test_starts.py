@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import naive
 import texts
-from numbatok.kernels import dtypes, starts
+from numbatok.kernels import dtypes, walk_r50k
 from support import address_of, engine_of, keep_tail, new_scratch, output_of
 
 BLOCK = 64
@@ -49,7 +49,7 @@ def walk(tokenizer, text: bytes, base: int = 0, stop: int | None = None, blocks:
     bitmap = np.full(blocks + 1, dtypes.ALL_ONES, np.uint64)
     scratch.set_table(dtypes.WORK_STARTS, bitmap)
     view = address_of(engine_of(tokenizer)._view)
-    decided = starts.walk_r50k(view, scratch.address, address_of(data), len(data), base, stop, blocks)
+    decided = walk_r50k.walk_r50k(view, scratch.address, address_of(data), len(data), base, stop, blocks)
     bits = np.unpackbits(bitmap[:blocks].astype("<u8").view(np.uint8), bitorder="little")
     found = base + np.flatnonzero(bits)
     assert (found < stop).all(), "a bit is set at or after the place where the text ends"

@@ -231,7 +231,8 @@ def test_locating_a_text(small_ranks) -> None:
         scratch.record[[dtypes.WORK_DOCUMENT, dtypes.WORK_POSITION, dtypes.WORK_OUTPUT_USED]] = 7
         length = text.locate_text(id(source), scratch.address)
         assert ctypes.string_at(int(scratch.record[dtypes.WORK_TEXT]), length) == source.encode()
-        assert not scratch.record[[dtypes.WORK_DOCUMENT, dtypes.WORK_POSITION, dtypes.WORK_OUTPUT_USED]].any()
+        assert scratch.record[dtypes.WORK_POSITION] == dtypes.AT_BEGINNING
+        assert not scratch.record[[dtypes.WORK_DOCUMENT, dtypes.WORK_OUTPUT_USED]].any()
     for source in (b"abc", bytearray(b"abc"), "\ud800", None, 5):
         assert text.locate_text(id(source), scratch.address) < 0
 

@@ -166,7 +166,7 @@ def test_special_tokens_around_a_text(small_ranks) -> None:
 def test_options_are_keyword_only(small_ranks) -> None:
     """So that they can be added to."""
     with pytest.raises(TypeError, match="positional"):
-        small_ranks.encode("x", True)
+        small_ranks.encode("x", "y", True)
     with pytest.raises(TypeError, match="positional"):
         small_ranks.decode([1], "strict")
 
@@ -234,7 +234,7 @@ def test_equality_by_content(small_ranks, small_merges) -> None:
 
 def test_spellings_of_one_rule_are_equal(small_ranks) -> None:
     """Tokenizers whose patterns split alike, whatever they were loaded as."""
-    for rule in WALKERS:
+    for rule in (rule for rule, walk in WALKERS.items() if walk == "r50k"):
         other = Tokenizer(Parts(small_ranks._vocabulary, small_ranks._added, rule, name="another name"))
         assert other == small_ranks
         assert hash(other) == hash(small_ranks)

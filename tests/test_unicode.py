@@ -49,14 +49,14 @@ def test_no_code_point_has_two_classes() -> None:
 
 def test_class_table_of_the_walker() -> None:
     """One class a code point, OTHER for every value past the last one."""
-    table = known.character_classes("walk_r50k")
+    table = known.character_classes("r50k")
     assert len(table) == dtypes.CLASS_TABLE_SIZE
     assert np.array_equal(np.flatnonzero(table == dtypes.LETTER), np.flatnonzero(unicode.in_categories("L")))
     assert np.array_equal(np.flatnonzero(table == dtypes.NUMBER), np.flatnonzero(unicode.in_categories("N")))
     assert np.array_equal(np.flatnonzero(table == dtypes.SPACE), np.flatnonzero(unicode.white_space()))
     assert (table[unicode.CODE_POINTS :] == dtypes.OTHER).all()
     with pytest.raises(KeyError):
-        known.character_classes("walk_nowhere")
+        known.character_classes("nowhere")
 
 
 def test_letter_leads() -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import (
+    DROPPED_KEY,
     GROUP,
     IN_ARENA,
     INLINE_IDS,
@@ -116,6 +117,12 @@ def learn(view, work, low, high, place, text, position, length):
     """
     arena = table(work, WORK_ARENA, np.uint32)
     arena_used = field(work, WORK_ARENA_USED)
+    if low == DROPPED_KEY and high == ZERO:
+        if field(work, WORK_NARROW_USED) >= field(work, WORK_NARROW_LIMIT):
+            return np.int64(NEED_NARROW)
+        put(table(work, WORK_TABLE, np.uint64), place, low)  # the word of ids is zero: none
+        set_field(work, WORK_NARROW_USED, field(work, WORK_NARROW_USED) + 1)
+        return np.int64(0)
     cached = length <= field(view, VIEW_LONGEST_CACHED)
     words = np.int64(0)
     if cached:

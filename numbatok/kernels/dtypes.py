@@ -37,6 +37,7 @@ NEED_WIDE = -3  # the wide entries are
 NEED_ARENA = -4  # the arena is full
 NEED_BITMAP = -5  # one pretoken is longer than the bitmap reaches
 NEED_MERGE = -6  # one pretoken is longer than the merge buffers
+NEED_MARKS = -8  # the marks of failed overruns need more room
 DISALLOWED = -7  # an added token that the caller does not allow is in the text
 
 # Hashing: odd constants with well-mixed bits (2^64 over the golden ratio, and the second one of xxHash).
@@ -48,8 +49,17 @@ HASH_HIGH = np.uint64(0xC2B2AE3D27D4EB4F)
 CHUNK_BLOCKS = 128
 CHUNK_BYTES = 64 * CHUNK_BLOCKS
 
-# Classes of characters in a tokenizer's class table (one byte a code point).
-OTHER, LETTER, NUMBER, SPACE = range(4)
+# Classes of characters in a tokenizer's class table (one byte a code point): a bit each, OTHER has none. Every walker
+# uses the bits that its rule speaks of, and says which.
+OTHER = 0
+LETTER = 1
+NUMBER = 2
+SPACE = 4
+MARK = 8
+UPPER = 16  # letters that only a capital can be, and ...
+LOWER = 32  # ... that only a small letter can be
+SCRIPT = 64  # of the script whose runs are cut out
+PUNCTUATION = 8  # and symbols, in rules that take marks for letters
 CLASS_TABLE_SIZE = 1 << 21  # every value that four bytes can spell, valid or not
 
 # In a table of restless characters (one byte a code point): may change in normalizing.
@@ -60,6 +70,7 @@ GROUP = 64
 NARROW_KEY = 7  # longest pretoken in a narrow entry
 SHORT_KEY = 15  # longest pretoken that is its own key
 LONG_KEY = np.uint64(0xFF << 56)
+DROPPED_KEY = np.uint64(0xFE << 56)  # low word of the key of all removed pieces, which have no ids; its high word is 0
 LONGEST_CACHED = 256  # a longer pretoken is merged anew each time: it hardly ever recurs
 
 # Stage 3, in uint64 words: ids beside a narrow entry's key; high key and more ids of a wide one.
@@ -95,36 +106,52 @@ VIEW_TOKEN_KEYS = 23  # uint64[2 * symbols]: low and high word of each token's k
 VIEW_TOKEN_FILTER = 25  # uint64[2^k / 64]: a bit for each hash of a key
 VIEW_TOKEN_FILTER_SHIFT = 27  # 64 - k
 VIEW_WHOLE_LIMIT = 28  # a pretoken of at most so many bytes that is a token is that token, whatever merging gives
-VIEW_ADDED_FIRST = 29  # uint8[256]: 1 where an added token begins with the byte
-VIEW_ADDED_LEADS = 31  # number of distinct first bytes, MANY_LEADS for more than vector compares pay for
-VIEW_ADDED_LEAD = 32  # the distinct first bytes, one a field
-VIEW_ADDED_EDGES = 35  # uint64[2^k]: (node << 8 | byte) << 24 | next node, ALL_ONES is empty
-VIEW_ADDED_SHIFT = 37  # 64 - k
-VIEW_ADDED_AT_NODE = 38  # int32[nodes]: index of the added token that ends at the node, or -1
-VIEW_ADDED_IDS = 40  # uint32[added tokens]
-VIEW_WALKER = 42  # native addresses of kernels: the walker of the split rule ...
-VIEW_KEYER = 43  # ... key_pretokens ...
-VIEW_LOOKER = 44  # ... look_up ...
-VIEW_FURTHER = 45  # ... look_further ...
-VIEW_MERGER = 46  # ... merge_pretoken ...
-VIEW_ENCODER = 47  # ... and encode_documents
+VIEW_ADDED_IDS = 29  # uint32[added tokens]
+VIEW_ADDED_FLAGS = 31  # uint8[added tokens]: ADDED_LSTRIP, ADDED_RSTRIP, ADDED_SINGLE_WORD
+VIEW_ADDED_ANY_FLAG = 33  # 1 where a token has a flag
+VIEW_CHARACTERS = 34  # uint8[CLASS_TABLE_SIZE]: IS_SPACE, IS_WORD; empty where no token has a flag
+VIEW_RAW_TRIE = 36  # TRIE_FIELDS fields: the added tokens that are looked for in the text as it is ...
+VIEW_NORMALIZED_TRIE = 54  # ... and those looked for in what is left, normalized
+VIEW_WALKER = 72  # native addresses of kernels: the walker of the split rule ...
+VIEW_KEYER = 73  # ... key_pretokens ...
+VIEW_LOOKER = 74  # ... look_up ...
+VIEW_FURTHER = 75  # ... look_further ...
+VIEW_MERGER = 76  # ... merge_pretoken ...
+VIEW_ENCODER = 77  # ... and encode_documents
+VIEW_DROPS = 78  # 1 where the split rule removes pieces of the text
+VIEW_FINDER = 79  # native address of next_added_token
+VIEW_CHANGES = 80  # texts that may have to be normalized first: NO_TEXT, ANY_NON_ASCII or ANY_TEXT
 
 # Fields of the view that only merge_pretoken_by_options reads, but for two: a *unit* is a byte or a character.
-VIEW_UNITS = 48  # uint32[up to 4 * limit]: symbol + 1 of each unit, 0 where it has none; a part for each place
-VIEW_UNIT_LIMIT = 50  # bytes, or code points, below this are in the table
-VIEW_UNIT_LATER = 51  # where the part begins for units that are not the first of their pretoken ...
-VIEW_UNIT_LAST = 52  # ... and how much further the one for the last
-VIEW_ALPHABET = 53  # uint16[256] where the unit is a byte: the character that stands for it; else empty
-VIEW_FALLBACK = 55  # uint32[256]: symbol + 1 of each byte's "<0xXX>", or empty
-VIEW_PREFIX = 57  # uint8: what the units after the first begin with, in UTF-8 ...
-VIEW_SUFFIX = 59  # ... and what the last one ends with
-VIEW_UNKNOWN = 61  # symbol + 1 of the unknown token, or 0
-VIEW_FUSE_UNKNOWN = 62  # 1: neighbouring unknown units are one unknown token
-VIEW_DROPOUT = 63  # of 2^24: how often a merge that is due is put off; 0 for never
-VIEW_SCAN_LIMIT = 64  # up to this many symbols are merged by the scan
-VIEW_LONGEST_CACHED = 65  # LONGEST_CACHED, or 0 where a pretoken's ids are not always the same (all kernels)
-VIEW_IDS_PER_BYTE = 66  # a pretoken has at most so many ids a byte (all kernels)
-VIEW_FIELDS = 67
+VIEW_UNITS = 81  # uint32[up to 4 * limit]: symbol + 1 of each unit, 0 where it has none; a part for each place
+VIEW_UNIT_LIMIT = 83  # bytes, or code points, below this are in the table
+VIEW_UNIT_LATER = 84  # where the part begins for units that are not the first of their pretoken ...
+VIEW_UNIT_LAST = 85  # ... and how much further the one for the last
+VIEW_ALPHABET = 86  # uint16[256] where the unit is a byte: the character that stands for it; else empty
+VIEW_FALLBACK = 88  # uint32[256]: symbol + 1 of each byte's "<0xXX>", or empty
+VIEW_PREFIX = 90  # uint8: what the units after the first begin with, in UTF-8 ...
+VIEW_SUFFIX = 92  # ... and what the last one ends with
+VIEW_UNKNOWN = 94  # symbol + 1 of the unknown token, or 0
+VIEW_FUSE_UNKNOWN = 95  # 1: neighbouring unknown units are one unknown token
+VIEW_DROPOUT = 96  # of 2^24: how often a merge that is due is put off; 0 for never
+VIEW_SCAN_LIMIT = 97  # up to this many symbols are merged by the scan
+VIEW_LONGEST_CACHED = 98  # LONGEST_CACHED, or 0 where a pretoken's ids are not always the same (all kernels)
+VIEW_IDS_PER_BYTE = 99  # a pretoken has at most so many ids a byte (all kernels)
+VIEW_PROGRAM = 100  # uint32: header and tables of a compiled split rule, see walk_automaton.py
+VIEW_GROUP = 102  # numbers are cut into groups of so many: 1, 3, or 0 for any number
+VIEW_OPTIONS = 103  # what else the spellings of a walker's rule differ in: WHOLE_END, SUFFIX, ... of the walker
+VIEW_FIELDS = 104
+
+NO_TEXT, ANY_NON_ASCII, ANY_TEXT = range(3)
+
+# Fields of a trie of added tokens, from the field where it begins.
+TRIE_FIRST = 0  # uint8[256]: 1 where a token begins with the byte
+TRIE_EDGES = 2  # uint64[2^k]: (node << 8 | byte) << 24 | next node, ALL_ONES is empty
+TRIE_SHIFT = 4  # 64 - k
+TRIE_AT_NODE = 5  # int32[nodes]: index of the added token that ends at the node, or -1
+TRIE_LEADS = 7  # number of leads; MANY_LEADS + 1 for more than vector compares pay for
+TRIE_LEAD = 8  # a first byte of tokens, and another byte that all of them have: byte | offset << 8 | other byte << 16
+TRIE_FIELDS = 16
 
 # Fields of the scratch.
 WORK_VIEW = 0  # address of the view
@@ -153,19 +180,38 @@ WORK_OUTPUT_USED = 36
 WORK_COUNT_ONLY = 37  # 1: ids are counted and forgotten
 WORK_ACTIONS = 38  # uint8[added tokens]: ADDED_AS_TEXT, ADDED_AS_TOKEN or ADDED_REFUSED
 WORK_DOCUMENT = 40  # resume here: document ...
-WORK_POSITION = 41  # ... and byte offset in it, always a pretoken start
+WORK_POSITION = 41  # ... byte offset in it where a scan of the split rule stands, or AT_BEGINNING ...
 WORK_NEEDED = 42  # with a NEED_ status: how many elements would do; with DISALLOWED: the added token's index
 WORK_DONE = 43  # pretokens of a group looked up before a NEED_ status
 WORK_PIECES = 44  # statistics, since the scratch was made: pretokens seen ...
 WORK_MISSES = 45  # ... those not found in the cache ...
 WORK_MERGED_BYTES = 46  # ... and the bytes that were merged for them
-WORK_TEXT = 47  # address, length and number of ids of the one document of a call
-WORK_FROM_ARENA = 50  # pretokens of the last group whose ids came from the arena
-WORK_RANDOM = 51  # state of the generator that dropout draws from
-WORK_FIELDS = 52
+WORK_FROM_ARENA = 47  # pretokens of the last group whose ids came from the arena
+WORK_RESUME = 48  # ... and the start of the first pretoken from there on that is not yet put out
+WORK_SEGMENT = 49  # where the text between two raw added tokens begins that holds WORK_POSITION
+WORK_TRIES_OFF = 50  # 1: raw added tokens are not looked for, 2: no added tokens are
+WORK_DROPPED = 51  # uint64[blocks + 1]: bitmap of the starts of removed pieces; used where VIEW_DROPS is 1
+WORK_LIST = 53  # addresses, lengths and ends of the LIST documents of one text: prefix, text, suffix
+WORK_LIST_FIRST = 62  # which of them a call encodes: the first ...
+WORK_LIST_COUNT = 63  # ... and how many
+WORK_RAW_MATCH = 64  # the next raw added token, -1 or NOT_SEARCHED, its start, its stop, and where to search on
+WORK_MATCH = 68  # the same for the other added tokens, before that one
+WORK_RANDOM = 72  # state of the generator that dropout draws from
+WORK_MARKS = 73  # uint64: bitmap of (far state, position) from which an overrun is known to fail
+WORK_FIELDS = 75
 
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds
 
-MANY_LEADS = 4
+LIST = 3
+WORK_TEXT = WORK_LIST + 1  # the address of a call's one text; its length and its end are LIST fields further each
+
+AT_BEGINNING = -1
+NOT_SEARCHED = -2
+MOST_POSITION = (1 << 16) - 1  # farthest that a position reaches from its window's begin
+
+MANY_LEADS = 8
+MOST_LEAD_OFFSET = 31
+ADDED_LSTRIP, ADDED_RSTRIP, ADDED_SINGLE_WORD = 1, 2, 4
+IS_SPACE, IS_WORD = 1, 2
 ADDED_AS_TEXT, ADDED_AS_TOKEN, ADDED_REFUSED = range(3)

@@ -4,26 +4,15 @@ import numpy as np
 
 from numbatok.kernels.dtypes import CLASS_TABLE_SIZE, RESTLESS, ZERO
 from numbatok.kernels.intrinsics import array_at, at, load_u64, range_mask, trailing_zeros
-from numbatok.kernels.jit import kernel
+from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import character_at
 
 _HIGH_BITS = np.uint64(0x8080808080808080)
 
 
-@kernel("int64(int64, int64, int64, int64)")
-def first_restless(text, length, restless, ascii_restless):
-    """Byte offset of the first character that may change in normalizing, or -1 if the text is normal.
-
-    Parameters
-    ----------
-    text, length : address of valid UTF-8 and its bytes; nothing outside is read. Should another thread change it
-        meanwhile, the result means nothing, and nothing worse happens
-    restless : address of a table, uint8[CLASS_TABLE_SIZE]: see :func:`numbatok.normalizers.restless`
-    ascii_restless : whether the table has other values than 0 for ASCII, which is passed over in blocks where not
-
-    Marks in canonical order are normal: this is the quick check of Unicode Standard Annex 15, section 9, with "maybe"
-    taken for "no".
-    """
+@helper
+def _first_restless(text, length, restless, ascii_restless):
+    """See :func:`first_restless`."""
     source = array_at(text, length, np.uint8)
     table = array_at(restless, CLASS_TABLE_SIZE, np.uint8)
     last = np.int64(0)  # combining class of the character before
@@ -53,4 +42,35 @@ def first_restless(text, length, restless, ascii_restless):
             return position
         last = kind
         position += used
+    return np.int64(-1)
+
+
+@kernel("int64(int64, int64, int64, int64)")
+def first_restless(text, length, restless, ascii_restless):
+    """Byte offset of the first character that may change in normalizing, or -1 if the text is normal.
+
+    Parameters
+    ----------
+    text, length : address of valid UTF-8 and its bytes; nothing outside is read. Should another thread change it
+        meanwhile, the result means nothing, and nothing worse happens
+    restless : address of a table, uint8[CLASS_TABLE_SIZE]: see :func:`numbatok.normalizers.restless`
+    ascii_restless : whether the table has other values than 0 for ASCII, which is passed over in blocks where not
+
+    Marks in canonical order are normal: this is the quick check of Unicode Standard Annex 15, section 9, with "maybe"
+    taken for "no".
+    """
+    return _first_restless(text, length, restless, ascii_restless)
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64)")
+def next_restless(addresses, lengths, count, first, restless, ascii_restless):
+    """Number of the first text from ``first`` on, of ``count``, that is not normal to :func:`first_restless`, or -1.
+
+    ``addresses`` and ``lengths`` are the addresses of int64[count]: where each text is, and its bytes.
+    """
+    texts = array_at(addresses, count, np.int64)
+    sizes = array_at(lengths, count, np.int64)
+    for number in range(first, count):
+        if _first_restless(at(texts, number), at(sizes, number), restless, ascii_restless) >= 0:
+            return np.int64(number)
     return np.int64(-1)

@@ -57,15 +57,15 @@ _KEY_TAGS = np.array(
 
 
 @helper
-def flatten(starts, blocks, positions):
-    """Write the positions of all set bits of ``starts[:blocks]``, in order; return how many.
+def flatten(starts, first, blocks, positions):
+    """Write the positions of all set bits of ``blocks`` words from ``starts[first]`` on, in order; return how many.
 
     ``positions`` is uint16, eight longer than the bits, since each octet stores eight positions and advances by its
     count: no branch depends on the data. 0.5 ns a pretoken of English, against 1.7 for a loop over set bits.
     """
     count = 0
     for block in range(blocks):
-        bits = at(starts, block)
+        bits = at(starts, first + block)
         for octet in range(8):
             o = bits & _BYTE
             bits >>= _EIGHT

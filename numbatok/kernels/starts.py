@@ -15,29 +15,49 @@ A *walker* is a kernel that begins at a pretoken's start and marks the starts fr
 Bit ``i`` of the bitmap (``WORK_STARTS``) is the byte ``base + i``; bit 0 is always set, bits at and after ``stop``
 never. The split rules look at nothing before the place where they stand, so walking on from any start that was found
 continues the same cut: that is how chunks, buffers that grow, and workers on one document all resume.
+
+A rule of several steps cuts the pieces of one step again in the next; its walker marks all of their starts at once, and
+each of them is a place from which a fresh walk gives the same pieces (the walkers say why).
+
+How walkers work
+    Each goes through the text in blocks of 64 bytes and has a 64-bit mask for each class of characters, in which all
+    bytes of a character are set. What a rule says about neighbours is said of masks by shifts, what it says about runs
+    by additions, whose carry runs through the ones. A name with ``_before`` is bit 63 of the mask in the block before,
+    as bit 0. At ``base`` nothing is before: a scan has no memory.
+
+The method is that of the class masks of simdjson (Langdale and Lemire, "Parsing Gigabytes of JSON per Second", 2019,
+section 3.1), applied to runs of classes. Walkers are modules of their own (``walk_*.py``); here is what they share.
 """
 
 import numpy as np
 
 from numbatok.kernels.dtypes import (
     ALL_ONES,
-    LETTER,
-    NUMBER,
     ONE,
-    SPACE,
     TAIL_BYTES,
     TAIL_KEPT,
     VIEW_CLASSES,
-    WORK_STARTS,
     WORK_TAIL,
     ZERO,
 )
-from numbatok.kernels.intrinsics import array_at, at, load_u64, put, range_mask, store_u64, table, trailing_zeros
-from numbatok.kernels.jit import helper, kernel
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    field,
+    leading_zeros,
+    load_u64,
+    put,
+    range_mask,
+    store_u64,
+    table,
+    trailing_zeros,
+)
+from numbatok.kernels.jit import helper
 
+TOP = np.uint64(63)
+TWO = np.uint64(2)
+THREE = np.uint64(3)
 _U8 = np.uint8
-_TOP = np.uint64(63)
-_TWO = np.uint64(2)
 
 #: First bytes of UTF-8 whose characters are letters, all of them: most of Cyrillic (U+0400 to U+047F), of Han (U+5000
 #: to U+9FFF) and of Hangul (U+B000 to U+CFFF). A block of those is marked at once, five times as fast as one by one.
@@ -83,17 +103,157 @@ def character_at(text, position, stop):
 
 
 @helper
-def _contraction_bytes(text, position, stop):
-    """Bytes of the contraction at the apostrophe ``text[position]``: 2 ('s 'd 'm 't), 3 ('ll 've 're) or 0."""
+def block_address(work, text, length, position):
+    """Address of the 64 bytes of the block at ``text[position]``: in the text, or in its padded tail."""
+    if position + 64 <= length:
+        return text + position
+    return field(work, WORK_TAIL) + position - (length - min(length, TAIL_KEPT))
+
+
+@helper
+def valid_bits(position, stop):
+    """Mask of the bytes of the block at ``position`` that lie before ``stop``."""
+    if stop - position < 64:
+        return (ONE << np.uint64(stop - position)) - ONE
+    return ALL_ONES
+
+
+@helper
+def in_range(block, low, count):
+    """Mask of the bytes ``low <= byte < low + count`` of the 64 bytes at the address ``block``."""
+    return range_mask(array_at(block, np.int64(64), np.uint8), np.int64(0), _U8(low), _U8(count), _U8(0))
+
+
+@helper
+def equal_to(block, byte):
+    """Mask of the bytes of a block that are ``byte``."""
+    return range_mask(array_at(block, np.int64(64), np.uint8), np.int64(0), _U8(byte), _U8(1), _U8(0))
+
+
+@helper
+def ascii_letters(block):
+    """Mask of the ASCII letters of a block."""
+    return range_mask(array_at(block, np.int64(64), np.uint8), np.int64(0), _U8(97), _U8(26), _U8(32))
+
+
+@helper
+def letter_leads(block, high):
+    """Mask of the bytes of characters whose first byte, one of LETTER_LEADS, says that they are letters."""
+    pairs = in_range(block, 0xD0, 2) & high
+    triples = (in_range(block, 0xE5, 5) | in_range(block, 0xEB, 2)) & high
+    return pairs | pairs << ONE | triples | triples << ONE | triples << TWO
+
+
+@helper
+def wide_classes(view, text, base, position, stop, wanted):
+    """Masks of seven classes of non-ASCII characters: bit k of their entry in the class table is class k.
+
+    ``wanted`` has the bytes of these characters in the block at ``position``. One that began in the block before
+    (never before ``base``) is looked at again, from its first byte. The masks have all bytes of a character.
+    """
+    source = array_at(text, stop, np.uint8)
+    classes = table(view, VIEW_CLASSES, np.uint8)
+    m0 = m1 = m2 = m3 = m4 = m5 = m6 = ZERO
+    behind = np.int64(0)
+    if wanted & ONE != ZERO:
+        while behind < 3 and position - behind > base and at(source, position - behind) & 0xC0 == 0x80:
+            behind += 1
+    bit = np.int64(trailing_zeros(wanted)) - behind
+    while wanted != ZERO:
+        code_point, size = character_at(source, position + bit, stop)
+        if bit < 0:
+            run = (ONE << np.uint64(max(size + bit, 1))) - ONE
+        else:
+            run = ((ONE << np.uint64(size)) - ONE) << np.uint64(bit)
+        kind = np.uint64(at(classes, code_point))
+        m0 |= run & (ZERO - (kind & ONE))
+        m1 |= run & (ZERO - (kind >> ONE & ONE))
+        m2 |= run & (ZERO - (kind >> TWO & ONE))
+        m3 |= run & (ZERO - (kind >> np.uint64(3) & ONE))
+        m4 |= run & (ZERO - (kind >> np.uint64(4) & ONE))
+        m5 |= run & (ZERO - (kind >> np.uint64(5) & ONE))
+        m6 |= run & (ZERO - (kind >> np.uint64(6) & ONE))
+        wanted &= ~run
+        bit = np.int64(trailing_zeros(wanted))
+    return m0, m1, m2, m3, m4, m5, m6
+
+
+@helper
+def first_bytes_before(bits, bits_before, inner, inner_before):
+    """(here, before): the last bytes of characters, moved to their first bytes, in this block and the one before.
+
+    ``inner`` has the bytes after the first of the characters, of two or three bytes.
+    """
+    for _ in range(2):
+        moved = bits & inner
+        moved_before = bits_before & inner_before
+        bits = (bits ^ moved) | moved >> ONE
+        bits_before = (bits_before ^ moved_before) | moved_before >> ONE | (moved & ONE) << TOP
+    return bits, bits_before
+
+
+@helper
+def groups_of_three(number, inner, taken):
+    """(starts, taken): where groups of up to three characters begin in runs of numbers.
+
+    ``inner`` has the bytes after the first of all characters. ``taken`` is how many characters (0 to 3) of the last
+    group of the block before end it; the new ``taken`` says the same of this block.
+    """
+    begins = ZERO
+    if number & inner != ZERO:  # not all of one byte
+        inside = number << ONE
+        if taken != 0:
+            inside |= ONE
+        bits = number & ~inner
+        while bits != ZERO:
+            bit = bits & (ZERO - bits)
+            bits ^= bit
+            if inside & bit == ZERO or taken == 3:
+                begins |= bit
+                taken = np.int64(0)
+            taken += 1
+        return begins, taken if number >> TOP != ZERO else np.int64(0)
+    begins = number & ~(number << ONE)
+    if taken != 0 and number & ONE != ZERO:
+        begins &= ~ONE
+        seed = np.uint64(3 - taken)
+        if ~number & ((TWO << seed) - ONE) == ZERO:
+            begins |= ONE << seed
+    # Bits that are numbers like the three, six, twelve, ... bytes before them.
+    step = number & number << ONE
+    step &= step << TWO
+    if step != ZERO:
+        shift = THREE
+        while step != ZERO:
+            begins |= begins << shift & step
+            step &= step << shift
+            shift <<= ONE
+    if number >> TOP == ZERO:
+        return begins, np.int64(0)
+    run = np.int64(leading_zeros(~number))
+    last = np.int64(leading_zeros(begins))
+    return begins, last + 1 if last < run else taken + run
+
+
+@helper
+def contraction_bytes(text, position, stop):
+    """Bytes of what ``(?i:'s|'t|'re|'ve|'m|'ll|'d)`` matches at the apostrophe ``text[position]``, or 0.
+
+    The address ``text`` is that of the whole text. U+017F is a small ``s`` to it.
+    """
+    source = array_at(text, stop, np.uint8)
     room = stop - position
     if room < 2:
         return 0
-    first = at(text, position + 1)
+    first = at(source, position + 1) | 32
     if first == 115 or first == 100 or first == 109 or first == 116:
         return 2
     if room < 3:
         return 0
-    second = at(text, position + 2)
+    second = at(source, position + 2)
+    if first == 0xE5:
+        return 3 if at(source, position + 1) == 0xC5 and second == 0xBF else 0
+    second |= 32
     if first == 108 and second == 108:
         return 3
     if (first == 118 or first == 114) and second == 101:
@@ -101,138 +261,29 @@ def _contraction_bytes(text, position, stop):
     return 0
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
-def walk_r50k(view, work, text, length, base, stop, blocks):
-    r"""Walk GPT-2's rule: ``'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+``.
+@helper
+def add_start(starts, place):
+    """Set the bit ``place`` of the bitmap."""
+    put(starts, place >> 6, at(starts, place >> 6) | ONE << np.uint64(place & 63))
 
-    Each byte has one class (letter, number, white space, other), a character's bytes all its class. A pretoken begins
-    where the class changes, except that a U+0020 is drawn to what follows it: so it begins at the last character of
-    white space before anything else, and where that was a U+0020, not at the character after it. A contraction begins
-    at an apostrophe where a pretoken begins, and ends it early.
 
-    Parameters and result: see the module. The method is that of the class masks of simdjson (Langdale and Lemire,
-    "Parsing Gigabytes of JSON per Second", 2019, section 3.1), applied to runs of classes.
+@helper
+def settle_turns(turns, flat, newline, place):
+    r"""(turns, pending): of the places after a line's end, those with no other line end in the same white space.
+
+    ``turns`` begin runs of ``flat``, white space on one line; ``newline`` has the line ends. A run that reaches the end
+    of the block is undecided: it is taken out, and its place in the bitmap, ``place`` plus its bit, is ``pending``,
+    which else is -1.
     """
-    source = array_at(text, length, np.uint8)
-    tail = table(work, WORK_TAIL, np.uint8)
-    tail_base = length - min(length, TAIL_KEPT)
-    starts = table(work, WORK_STARTS, np.uint64)
-    classes = table(view, VIEW_CLASSES, np.uint8)
-
-    # What the block before left: whether its last byte was of the class, bits of its last character that belong to
-    # this block, and starts to take away and to add because of a contraction.
-    letter_before = number_before = space_before = other_before = blank_before = ZERO
-    letters_over = numbers_over = spaces_over = over = ZERO
-    wide_before = ZERO  # continuation bytes of white space (U+00A0, U+3000, ...) in the block before
-    spoilt = ZERO
-    added = ONE  # the base
-
-    for block in range(blocks):
-        position = base + 64 * block
-        if position + 64 <= length:
-            bytes_, offset = source, position
-        else:
-            bytes_, offset = tail, position - tail_base
-        valid = ALL_ONES
-        if stop - position < 64:
-            valid = (ONE << np.uint64(stop - position)) - ONE
-
-        letter = range_mask(bytes_, offset, _U8(97), _U8(26), _U8(32))
-        number = range_mask(bytes_, offset, _U8(48), _U8(10), _U8(0))
-        blank = range_mask(bytes_, offset, _U8(32), _U8(1), _U8(0))
-        space = range_mask(bytes_, offset, _U8(9), _U8(5), _U8(0)) | blank
-        apostrophe = range_mask(bytes_, offset, _U8(39), _U8(1), _U8(0))
-        high = range_mask(bytes_, offset, _U8(128), _U8(128), _U8(0)) & valid
-        letter &= valid
-        number &= valid
-        space &= valid
-        blank &= valid
-
-        wide = ZERO
-        if high | over != ZERO:
-            letter |= letters_over & valid
-            number |= numbers_over & valid
-            space |= spaces_over & valid
-            wide = spaces_over & valid
-            high &= ~over
-            letters_over = numbers_over = spaces_over = over = ZERO
-            # Characters whose first byte says all: see LETTER_LEADS.
-            pairs = range_mask(bytes_, offset, _U8(0xD0), _U8(2), _U8(0)) & high
-            triples = (
-                range_mask(bytes_, offset, _U8(0xE5), _U8(5), _U8(0))
-                | range_mask(bytes_, offset, _U8(0xEB), _U8(2), _U8(0))
-            ) & high
-            whole = pairs | pairs << ONE | triples | triples << ONE | triples << _TWO
-            letter |= whole & valid
-            high &= ~whole
-            over = pairs >> _TOP | triples >> _TOP | triples >> (_TOP - ONE) | (triples >> _TOP) << ONE
-            letters_over = over
-            while high != ZERO:
-                bit = np.int64(trailing_zeros(high))
-                code_point, bytes_used = character_at(source, position + bit, stop)
-                run = ((ONE << np.uint64(bytes_used)) - ONE) << np.uint64(bit)
-                high &= ~run
-                rest = ZERO
-                if bit + bytes_used > 64:
-                    rest = (ONE << np.uint64(bit + bytes_used - 64)) - ONE
-                    over |= rest
-                kind = at(classes, code_point)
-                if kind == LETTER:
-                    letter |= run
-                    letters_over |= rest
-                elif kind == NUMBER:
-                    number |= run
-                    numbers_over = rest
-                elif kind == SPACE:
-                    space |= run
-                    spaces_over = rest
-                    wide |= run & (run - (ONE << np.uint64(bit)))
-
-        other = valid & ~(letter | number | space)
-        changes = (
-            (letter & ~(letter << ONE | letter_before))
-            | (number & ~(number << ONE | number_before))
-            | (space & ~(space << ONE | space_before))
-            | (other & ~(other << ONE | other_before))
-        )
-        after_space = changes & ~space & (space << ONE | space_before)
-        last_space = after_space >> ONE
-        last_space_before = (after_space & ONE) << _TOP
-        if wide | wide_before != ZERO:
-            # The last byte of that white space is a continuation byte: go back to its character's first.
-            for _ in range(2):
-                moved = last_space & wide
-                moved_before = last_space_before & wide_before
-                last_space = (last_space ^ moved) | moved >> ONE
-                last_space_before = (last_space_before ^ moved_before) | moved_before >> ONE | (moved & ONE) << _TOP
-        begins = (changes & ~(after_space & (blank << ONE | blank_before))) | last_space
-        begins = (begins & ~spoilt) | added
-        if block > 0:
-            put(starts, block - 1, at(starts, block - 1) | last_space_before)
-
-        spoilt = added = ZERO
-        apostrophe &= begins
-        while apostrophe != ZERO:
-            bit = np.int64(trailing_zeros(apostrophe))
-            apostrophe &= apostrophe - ONE
-            taken = _contraction_bytes(source, position + bit, stop)
-            if taken != 0:
-                if bit < 63:
-                    begins &= ~(ONE << np.uint64(bit + 1))
-                else:
-                    spoilt = ONE
-                end = bit + taken
-                if end < 64:
-                    begins |= ONE << np.uint64(end)
-                else:
-                    added = ONE << np.uint64(end - 64)
-        begins &= valid
-        put(starts, block, begins)
-
-        letter_before = letter >> _TOP
-        number_before = number >> _TOP
-        space_before = space >> _TOP
-        other_before = other >> _TOP
-        blank_before = blank >> _TOP
-        wide_before = wide
-    return min(stop, base + 64 * blocks)
+    pending = np.int64(-1)
+    bits = turns
+    while bits != ZERO:
+        bit = trailing_zeros(bits)
+        bits &= bits - ONE
+        end = bit + trailing_zeros(~(flat >> bit))
+        if end >= np.uint64(64):
+            pending = place + np.int64(bit)
+            turns ^= ONE << bit
+        elif newline >> end & ONE != ZERO:
+            turns ^= ONE << bit
+    return turns, pending

@@ -3,8 +3,16 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import (
+    ANY_NON_ASCII,
+    ANY_TEXT,
+    AT_BEGINNING,
+    LIST,
+    VIEW_CHANGES,
     VIEW_ENCODER,
     WORK_DOCUMENT,
+    WORK_LIST,
+    WORK_LIST_COUNT,
+    WORK_LIST_FIRST,
     WORK_OUTPUT_USED,
     WORK_POSITION,
     WORK_TEXT,
@@ -60,10 +68,18 @@ def _locate(object_id):
 def _start_at(work, address, length):
     """Make a text the one document of a call, and set the scratch to its start."""
     set_field(work, WORK_TEXT, address)
-    set_field(work, WORK_TEXT + 1, length)
+    set_field(work, WORK_TEXT + LIST, length)
     set_field(work, WORK_DOCUMENT, 0)
-    set_field(work, WORK_POSITION, 0)
+    set_field(work, WORK_POSITION, AT_BEGINNING)
     set_field(work, WORK_OUTPUT_USED, 0)
+
+
+@helper
+def _encode_list(work):
+    """Encode the documents of ``WORK_LIST`` that the call is about: the text, and what a template puts around it."""
+    first = work + 8 * (WORK_LIST + field(work, WORK_LIST_FIRST))
+    encoder = field(field(work, WORK_VIEW), VIEW_ENCODER)
+    return call_kernel(encoder, (work, first, first + 8 * LIST, first + 16 * LIST, field(work, WORK_LIST_COUNT)))
 
 
 @kernel("int64(int64, int64)", holding_gil=True)
@@ -88,16 +104,17 @@ def encode_text(object_id, work):
     ``encode_documents`` returns, or NOT_SHORT, with nothing done, for all else.
     """
     _, characters, _, is_ascii = characters_of_str(object_id)
+    changes = field(field(work, WORK_VIEW), VIEW_CHANGES)
+    if changes == ANY_TEXT or (changes == ANY_NON_ASCII and is_ascii == 0) or field(work, WORK_LIST_COUNT) == 0:
+        return np.int64(NOT_SHORT)
     if characters > SHORT_TEXT or (is_ascii == 0 and characters >= LONG_TEXT):
         return np.int64(NOT_SHORT)
     kind, address, length = _locate(object_id)
     if kind != IS_STR:
         return np.int64(NOT_SHORT)
     _start_at(work, address, length)
-    encoder = field(field(work, WORK_VIEW), VIEW_ENCODER)
-    document = work + 8 * WORK_TEXT
     state = release_gil()
-    result = call_kernel(encoder, (work, document, document + 8, document + 16, np.int64(1)))
+    result = _encode_list(work)
     take_gil(state)
     return result
 
@@ -110,7 +127,7 @@ def locate_characters(object_id, work):
     """
     address, length, kind, is_ascii = characters_of_str(object_id)
     set_field(work, WORK_TEXT, address)
-    set_field(work, WORK_TEXT + 1, length)
+    set_field(work, WORK_TEXT + LIST, length)
     if address == 0 or is_ascii != 0:
         return np.int64(0)
     return kind

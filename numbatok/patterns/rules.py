@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Behavior = Literal["isolated", "removed", "merged_with_previous", "merged_with_next", "contiguous"]
+Syntax = Literal["rust", "oniguruma"]
 
 GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
@@ -33,7 +34,7 @@ class Split:
     pattern: str
     behavior: Behavior = "isolated"
     invert: bool = False
-    syntax: Literal["rust", "oniguruma"] = "rust"
+    syntax: Syntax = "rust"
     spelled: bool = False
 
 

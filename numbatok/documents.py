@@ -1,0 +1,148 @@
+"""From texts to the documents of a kernel call: the normalized text between added tokens, and templates around it.
+
+A kernel encodes *documents*: runs of UTF-8, and blocks of ids that go to the output as they are. One text is one
+document unless it is normalized, when each segment between two raw added tokens is one, and the tokens' ids others; a
+template adds its special tokens. So everything a text becomes is written once, in its place.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from numbatok.memory import address_of
+from numbatok.templates import Piece, Special
+
+Rows = list[tuple[int, int, int]]  # documents: address, length, byte offset in the text where it begins
+Places = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # addresses and lengths, one for each text
+
+
+class Documents(NamedTuple):
+    """Documents of a call, in order.
+
+    Attributes
+    ----------
+    addresses, lengths : int64, one for each document, as ``encode_documents`` takes them
+    begins : int64, the byte offset in its text, before normalizing, where each begins
+    owners : int64, the text, or pair, that each belongs to; non-decreasing
+    pieces : int64, the template's piece that each belongs to
+    """
+
+    addresses: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+    begins: npt.NDArray[np.int64]
+    owners: npt.NDArray[np.int64]
+    pieces: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a call of one text encodes, of the documents before, the text and after: the first, and how many.
+
+    ``before`` and ``after`` are (address, length).
+    """
+
+    first: int
+    count: int
+    before: tuple[int, int] = (0, 0)
+    after: tuple[int, int] = (0, 0)
+
+
+class Frame:
+    """A template in a form for kernels: for each piece a block of ids, or the place of a text."""
+
+    def __init__(self, pieces: Iterable[Piece]) -> None:
+        self.pieces = tuple(pieces)
+        self.types = np.array([piece.type_id for piece in self.pieces], np.uint32)
+        self.blocks = [np.array(piece.ids, np.uint32) if isinstance(piece, Special) else None for piece in self.pieces]
+
+    def row(self, number: int) -> tuple[int, int]:
+        """The document of a block of ids."""
+        block = self.blocks[number]
+        assert block is not None
+        return address_of(block), -len(block)
+
+    def around(self) -> Around:
+        """What is put around one text; its count is 0 for a template that is more than a block before and one after."""
+        texts = [number for number, block in enumerate(self.blocks) if block is None]
+        if len(texts) != 1 or texts[0] > 1 or len(self.pieces) > texts[0] + 2:
+            return Around(0, 0)
+        before = self.row(0) if texts[0] == 1 else (0, 0)
+        after = self.row(texts[0] + 1) if len(self.pieces) == texts[0] + 2 else (0, 0)
+        return Around(1 - texts[0], len(self.pieces), before, after)
+
+
+def frame_of(pieces: Iterable[Piece], add_special_tokens: bool) -> Frame:
+    """The frame of a template's pieces; special tokens that stand together and have one type become one block."""
+    joined: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, Special):
+            if not add_special_tokens or not piece.ids:
+                continue
+            before = joined[-1] if joined else None
+            if isinstance(before, Special) and before.type_id == piece.type_id:
+                joined[-1] = Special(before.token, before.ids + piece.ids, piece.type_id)
+                continue
+        joined.append(piece)
+    return Frame(joined)
+
+
+def arrange(frame: Frame, texts: dict[str, Places], count: int) -> Documents:
+    """The documents of ``count`` texts, or pairs, of one document each.
+
+    ``texts`` holds (addresses, lengths) of the first and the second texts under ``"A"`` and ``"B"``.
+    """
+    width = len(frame.pieces)
+    addresses, lengths = np.empty((count, width), np.int64), np.empty((count, width), np.int64)
+    for number, piece in enumerate(frame.pieces):
+        if isinstance(piece, Special):
+            addresses[:, number], lengths[:, number] = frame.row(number)
+        else:
+            addresses[:, number], lengths[:, number] = texts[piece.which]
+    owners = np.repeat(np.arange(count), width)
+    pieces = np.tile(np.arange(width), count)
+    return Documents(addresses.ravel(), lengths.ravel(), np.zeros(len(owners), np.int64), owners, pieces)
+
+
+def arrange_rows(frame: Frame, texts: dict[str, list[Rows]], count: int) -> Documents:
+    """The documents of ``count`` texts, or pairs, each of any number of documents."""
+    rows = []
+    for text in range(count):
+        for number, piece in enumerate(frame.pieces):
+            added = [(*frame.row(number), 0)] if isinstance(piece, Special) else texts[piece.which][text]
+            rows += [(*row, text, number) for row in added]
+    return Documents(*np.array(rows, np.int64).reshape(-1, 5).T.copy())
+
+
+def types_of(frame: Frame, documents: Documents, ends: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+    """uint32, one for each id: its type id."""
+    types: npt.NDArray[np.uint32] = np.repeat(frame.types[documents.pieces], np.diff(ends, prepend=0))
+    return types
+
+
+def offsets_of(documents: Documents, ends: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """int64[count + 1]: where each text's ids begin, and the end, from where each document's end."""
+    offsets = np.zeros(count + 1, np.int64)
+    last = np.searchsorted(documents.owners, np.arange(count), side="right")
+    offsets[1:] = np.concatenate([[0], ends])[last]
+    return offsets
+
+
+def segments(
+    find: Callable[[int], tuple[int, int, int, int] | None], length: int
+) -> Iterable[tuple[int, int, int | None]]:
+    """(start, stop, added token or None) of the parts of a text of ``length`` bytes, empty ones left out.
+
+    ``find(begin)`` gives (token, start, stop, next) of the first added token from there on; see ``next_added_token``.
+    """
+    done = begin = 0
+    while (found := find(begin)) is not None:
+        token, start, stop, begin = found
+        if done < start:
+            yield done, start, None
+        yield start, stop, token
+        done = stop
+    if done < length:
+        yield done, length, None

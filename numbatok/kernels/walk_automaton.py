@@ -1,0 +1,316 @@
+"""Stage 1 for any split rule: one kernel that runs the tables of :mod:`numbatok.patterns.compile`.
+
+The contract is that of :mod:`numbatok.kernels.starts`, and besides:
+
+* where ``VIEW_DROPS`` is 1 the walk also fills ``WORK_DROPPED``: a bit at the start of each piece that is dropped;
+* of a rule of several steps, ``decided`` is a start of the first step, from which a fresh walk continues all steps; it
+  is ``base`` if there is no other within the blocks;
+* ``NEED_MARKS`` may be returned instead: then ``WORK_NEEDED`` words are wanted in ``WORK_MARKS``, and the walk begun
+  anew.
+
+A table has a row for each state of the scanner and a column for each class of characters; see
+:class:`numbatok.patterns.automaton.Scanner` and the constants there for what an entry says. One load a byte is all that
+depends on the one before; whether pieces begin is shifted into a word without a branch.
+"""
+
+import numpy as np
+
+from numbatok.kernels.dtypes import (
+    NEED_MARKS,
+    ONE,
+    VIEW_CLASSES,
+    VIEW_DROPS,
+    VIEW_PROGRAM,
+    WORK_DROPPED,
+    WORK_MARKS,
+    WORK_NEEDED,
+    WORK_STARTS,
+    ZERO,
+)
+from numbatok.kernels.intrinsics import array_at, at, field, load_u64, put, range_mask, set_field, table, trailing_zeros
+from numbatok.kernels.jit import helper, kernel
+from numbatok.kernels.starts import character_at
+from numbatok.patterns import automaton, compile as layout
+
+_U8 = np.uint8
+_HIGH_BITS = np.uint64(0x8080808080808080)
+_PIECES = np.uint32(15)
+_DROPPED_SHIFT = np.uint32(automaton.DROPPED_SHIFT)
+_ANCHOR = np.uint32(automaton.ANCHOR)
+_BACK = np.uint32(automaton.BACK)
+_BACK_GAP = np.uint32(automaton.BACK_GAP)
+_MARK = np.uint32(automaton.MARK)
+_MARK_DROPPED = np.uint32(automaton.MARK_DROPPED)
+_ANY_BACK = np.uint32(automaton.BACK | automaton.BACK_GAP)
+_ACTIONS = np.uint32(
+    automaton.ANCHOR | automaton.BACK | automaton.BACK_GAP | automaton.MARK | automaton.MARK_DROPPED
+)
+_ROW_SHIFT = np.uint32(automaton.ROW_SHIFT)
+
+RUN = 56  # bytes of ASCII read at once: with the three before them, their bits fit a word
+FREE_OVERRUN = 4096  # bytes read again in a piece before failed overruns are marked
+
+
+@helper
+def _set_bit(bitmap, place):
+    word = place >> 6
+    put(bitmap, word, at(bitmap, word) | ONE << np.uint64(place & 63))
+
+
+@helper
+def _or_bits(bitmap, place, bits):
+    """Set the bits of a word in a bitmap, from a place on that may be up to 63 below zero (those bits are zero)."""
+    if place < 0:
+        bits >>= np.uint64(-place)
+        place = np.int64(0)
+    word = place >> 6
+    shift = np.uint64(place & 63)
+    put(bitmap, word, at(bitmap, word) | bits << shift)
+    high = bits >> ONE >> (np.uint64(63) - shift)
+    put(bitmap, word + 1, at(bitmap, word + 1) | high)
+
+
+@helper
+def _next_bit(bitmap, place, end):
+    """The first place from ``place`` on, below ``end``, whose bit is set; else ``end``."""
+    if place >= end:
+        return end
+    word = place >> 6
+    bits = at(bitmap, word) >> np.uint64(place & 63) << np.uint64(place & 63)
+    while bits == ZERO:
+        word += 1
+        if word << 6 >= end:
+            return end
+        bits = at(bitmap, word)
+    return min(end, word << 6 | np.int64(trailing_zeros(bits)))
+
+
+@helper
+def _last_bit(bitmap, end):
+    """The last place below ``end`` whose bit is set; bit 0 always is."""
+    place = end - 1
+    while place > 0 and at(bitmap, place >> 6) >> np.uint64(place & 63) & ONE == ZERO:
+        if place & 63 == 63 and at(bitmap, place >> 6) == ZERO:
+            place -= 64
+        else:
+            place -= 1
+    return place
+
+
+@helper
+def _read_run(source, position, run, classes, cells, row, shift):
+    """(pieces, bytes read, last entry) of reading at least one byte of ASCII, up to the first with an action.
+
+    Bit ``i`` of ``pieces`` is the byte ``position - 3 + i``; ``shift`` chooses pieces that begin or that are dropped.
+    """
+    pieces = ZERO
+    i = np.int64(0)
+    while True:
+        entry = at(cells, row + np.int64(at(classes, np.int64(at(source, position + i)))))
+        pieces |= np.uint64(entry >> shift & _PIECES) << np.uint64(i)
+        i += 1
+        if entry & _ACTIONS != np.uint32(0) or i >= run:
+            return pieces, i, entry
+        row = np.int64(entry >> _ROW_SHIFT)
+
+
+@helper
+def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
+    """Mark the pieces of one step in ``text[begin:limit]``, where ``limit`` is the end of the text for it or not.
+
+    Returns 0 or NEED_MARKS. Characters of which a failed overrun has been read ``FREE_OVERRUN`` bytes too often are
+    not read a third time: from there on each (far state, position) from which one failed is marked (Reps, "Maximal-
+    munch tokenization in linear time", 1998).
+    """
+    source = array_at(text, length, np.uint8)
+    starts = table(work, WORK_STARTS, np.uint64)
+    dropped = table(work, WORK_DROPPED, np.uint64)
+    drops = field(view, VIEW_DROPS) != 0
+    classes = table(view, VIEW_CLASSES, np.uint8)
+    program = table(view, VIEW_PROGRAM, np.uint32)
+    header = layout.HEADER_WORDS + step * layout.STEP_WORDS
+    cells = array_at(
+        field(view, VIEW_PROGRAM) + 4 * np.int64(at(program, header + layout.STEP_TABLE)),
+        len(program) - np.int64(at(program, header + layout.STEP_TABLE)),
+        np.uint32,
+    )
+    width = np.int64(at(program, header + layout.STEP_WIDTH))
+    rows = np.int64(at(program, header + layout.STEP_ROWS))
+    after_match = np.int64(at(program, header + layout.STEP_AFTER_MATCH))
+    after_gap = np.int64(at(program, header + layout.STEP_AFTER_GAP))
+    first_far = np.int64(at(program, header + layout.STEP_FIRST_FAR))
+    depth = np.int64(at(program, header + layout.STEP_DEPTH))
+    marks = table(work, WORK_MARKS, np.uint64)
+
+    _set_bit(starts, begin - base)
+    row = after_match
+    position = begin
+    before = begin - 1  # where the three characters before began; that is not used further back than `begin`
+    before_2 = begin - 2
+    before_3 = begin - 3
+    anchor = begin
+    far_position = begin
+    far_row = row
+    read_again = np.int64(0)
+    marking = False
+    span = limit - begin + 1
+    while True:
+        entry = np.uint32(0)
+        size = np.int64(0)
+        run = np.int64(0)
+        if position >= limit:
+            if not is_end:
+                return 0
+            if marking and row >= first_far and _marked(marks, (row - first_far) // width * span + position - begin):
+                entry = at(cells, row + width - 1)
+            else:
+                entry = at(cells, row + width - 2)
+            _put_pieces(starts, entry & _PIECES, base, position, before, before_2, before_3)
+            if drops:
+                _put_pieces(dropped, entry >> _DROPPED_SHIFT & _PIECES, base, position, before, before_2, before_3)
+            if entry & _ANY_BACK == np.uint32(0):
+                if entry & _MARK != np.uint32(0):
+                    _set_bit(starts, anchor - base)
+                    if drops and entry & _MARK_DROPPED != np.uint32(0):
+                        _set_bit(dropped, anchor - base)
+                return 0
+        else:
+            if position - before_3 == 3 and not marking:
+                room = limit - position
+                if room >= 64:
+                    high = range_mask(source, position, _U8(128), _U8(128), _U8(0))
+                    run = min(np.int64(trailing_zeros(high)), np.int64(RUN))
+                elif room >= 8:
+                    run = np.int64(trailing_zeros(load_u64(source, position) & _HIGH_BITS)) >> 3
+            if run > 0:
+                pieces, i, last = _read_run(source, position, run, classes, cells, row, np.uint32(0))
+                _or_bits(starts, position - 3 - base, pieces)
+                if drops:
+                    pieces, _, _ = _read_run(source, position, i, classes, cells, row, _DROPPED_SHIFT)
+                    _or_bits(dropped, position - 3 - base, pieces)
+                entry = last
+                row = np.int64(entry >> _ROW_SHIFT)
+                position += i
+                before = position - 1
+                before_2 = position - 2
+                before_3 = position - 3
+                if entry & _ACTIONS == np.uint32(0):
+                    continue
+                position -= 1
+                before -= 1
+                before_2 -= 1
+                before_3 -= 1
+                size = np.int64(1)
+            else:
+                code_point, size = character_at(source, position, stop)
+                if marking and row >= first_far and _marked(
+                    marks, (row - first_far) // width * span + position - begin
+                ):
+                    entry = at(cells, row + width - 1)
+                else:
+                    entry = at(cells, row + np.int64(at(classes, code_point)))
+                _put_pieces(starts, entry & _PIECES, base, position, before, before_2, before_3)
+                if drops:
+                    _put_pieces(dropped, entry >> _DROPPED_SHIFT & _PIECES, base, position, before, before_2, before_3)
+                row = np.int64(entry >> _ROW_SHIFT)
+
+        # What is rare.
+        if entry & _MARK != np.uint32(0):
+            _set_bit(starts, anchor - base)
+            if drops and entry & _MARK_DROPPED != np.uint32(0):
+                _set_bit(dropped, anchor - base)
+        if entry & _ANY_BACK != np.uint32(0):
+            read_again += position - anchor
+            if marking:
+                place = far_position
+                state = far_row
+                while place <= position and state >= first_far:
+                    _set_bit(marks, (state - first_far) // width * span + place - begin)
+                    if place >= limit:
+                        break
+                    code_point, size = character_at(source, place, stop)
+                    state = np.int64(at(cells, state + np.int64(at(classes, code_point))) >> _ROW_SHIFT)
+                    place += size
+            elif read_again > 2 * span + FREE_OVERRUN:
+                words = ((rows * width - first_far) // width * span >> 6) + 2
+                if len(marks) < words:
+                    set_field(work, WORK_NEEDED, words)
+                    return NEED_MARKS
+                for word in range(words):
+                    put(marks, word, ZERO)
+                marking = True
+            position = anchor
+            row = after_match
+            if entry & _BACK_GAP != np.uint32(0):
+                code_point, size = character_at(source, position, stop)
+                position += size
+                row = after_gap
+            before = position - 1
+            before_2 = position - 2
+            before_3 = position - 3
+            continue
+        if entry & _ANCHOR != np.uint32(0):
+            anchor = position
+            if depth == 1:
+                anchor = before
+            elif depth == 2:
+                anchor = before_2
+            elif depth == 3:
+                anchor = before_3
+            far_position = position + size
+            far_row = row
+        before_3 = before_2
+        before_2 = before
+        before = position
+        position += size
+
+
+@helper
+def _marked(marks, place):
+    return at(marks, place >> 6) >> np.uint64(place & 63) & ONE != ZERO
+
+
+@helper
+def _put_pieces(bitmap, pieces, base, position, before, before_2, before_3):
+    """Set the bits of the pieces that begin at the last four characters, those that an entry names."""
+    if pieces != np.uint32(0):
+        if pieces & np.uint32(8) != np.uint32(0):
+            _set_bit(bitmap, position - base)
+        if pieces & np.uint32(4) != np.uint32(0):
+            _set_bit(bitmap, before - base)
+        if pieces & np.uint32(2) != np.uint32(0):
+            _set_bit(bitmap, before_2 - base)
+        if pieces & np.uint32(1) != np.uint32(0):
+            _set_bit(bitmap, before_3 - base)
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
+def walk_automaton(view, work, text, length, base, stop, blocks):
+    """Walk the rule whose tables are VIEW_CLASSES and VIEW_PROGRAM; parameters and result: see the module."""
+    starts = table(work, WORK_STARTS, np.uint64)
+    dropped = table(work, WORK_DROPPED, np.uint64)
+    drops = field(view, VIEW_DROPS) != 0
+    is_end = base + 64 * blocks >= stop
+    limit = stop if is_end else base + 64 * blocks
+    for block in range(blocks + 1):
+        put(starts, block, ZERO)
+        if drops:
+            put(dropped, block, ZERO)
+    program = table(view, VIEW_PROGRAM, np.uint32)
+    steps = np.int64(at(program, 0))
+    _set_bit(starts, np.int64(0))
+    decided = limit
+    for step in range(steps):
+        if step == 1 and not is_end:
+            decided = base + _last_bit(starts, limit - base)
+        begin = base
+        while begin < decided:
+            end = decided
+            if step > 0:
+                end = base + _next_bit(starts, begin - base + 1, decided - base)
+            if step == 0 or not (drops and _marked(dropped, begin - base)):
+                status = _scan(view, work, text, length, stop, step, base, begin, end, step > 0 or is_end)
+                if status != 0:
+                    return status
+            begin = end
+    return decided

@@ -1,0 +1,618 @@
+r"""Syntax trees to deterministic automata that cut a text as a backtracking engine does.
+
+Three steps.
+
+1. **Threads** (:class:`_Program`): a list of instructions; of the threads that run them, those first in the order have
+   the better match (Pike's virtual machine).
+2. **Matcher** (:func:`compile_matcher`): a state is the ordered list of threads *before* they follow their empty
+   transitions. They do so when the next character's class, or the end, is known: so look-ahead at one character is
+   decided there and then, and a thread that matches cuts all those behind it. Whether a match may end *before* the
+   character is thus a mark on the transition. Marks that a later match always overrides are dropped, states that
+   behave alike are merged: two spellings of one rule become the same automaton.
+3. **Scanner** (:func:`compile_scanner`): the matcher run over and over, in one table. A transition that ends a match
+   also begins the next one, and says where pieces begin. Where a match runs on past its last possible end and then
+   fails, the text since then must be read again. The scanner remembers the classes of up to ``depth`` such characters
+   in its state, so that it needs not: the transition says how many characters back pieces began. Longer *overruns*
+   are read again, from a position that the kernel keeps: the *anchor*.
+"""
+
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from numbatok.errors import VocabularyError
+from numbatok.patterns import charsets, syntax
+from numbatok.patterns.charsets import CharSet
+from numbatok.patterns.rules import Split
+from numbatok.patterns.syntax import Atomic, Chars, Choice, Look, Node, Repeat, Sequence
+
+MOST_INSTRUCTIONS = 20_000
+MOST_STATES = 4_096
+MOST_WORK = 1_000_000  # steps of threads while states are made: about a second
+MOST_CLASSES = 255
+DEEPEST_MEMORY = 3  # characters; the emission masks of a table entry have one bit more
+MOST_SCANNER_STATES = 1_024
+
+DEAD = -1
+
+_CHARS, _SPLIT, _LOOK, _MATCH = range(4)
+
+
+class _Program:
+    """Instructions: (kind, set, next) for _CHARS and _LOOK, (kind, first, second) for _SPLIT."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.kinds = [_MATCH]
+        self.firsts = [0]
+        self.seconds = [0]
+        self.sets: list[CharSet] = []
+        self._numbers: dict[bytes, int] = {}
+
+    def fail(self, what: str) -> VocabularyError:
+        return VocabularyError(f"split pattern {syntax.shown(self.pattern)}: {what}")
+
+    def _add(self, kind: int, first: int, second: int) -> int:
+        if len(self.kinds) >= MOST_INSTRUCTIONS:
+            raise self.fail(f"its repeats are too large: more than {MOST_INSTRUCTIONS} steps when written out")
+        self.kinds.append(kind)
+        self.firsts.append(first)
+        self.seconds.append(second)
+        return len(self.kinds) - 1
+
+    def _set(self, chars: CharSet) -> int:
+        number = self._numbers.setdefault(charsets.key(chars), len(self.sets))
+        if number == len(self.sets):
+            self.sets.append(chars)
+        return number
+
+    def _look(self, chars: CharSet, at_end: bool, then: int) -> int:
+        return self._add(_LOOK, 2 * self._set(chars) + at_end, then)
+
+    def add(self, node: Node, then: int, last: bool) -> int:
+        """Instructions for a node, before those at ``then``; ``last`` if nothing but the end of a match follows."""
+        if isinstance(node, Chars):
+            return self._add(_CHARS, self._set(node.chars), then)
+        if isinstance(node, Look):
+            return self._look(node.chars, node.at_end, then)
+        if isinstance(node, Sequence):
+            for item in reversed(node.items):
+                then = self.add(item, then, last)
+                last = False
+            return then
+        if isinstance(node, Choice):
+            entries = [self.add(branch, then, last) for branch in node.branches]
+            entry = entries[-1]
+            for other in reversed(entries[:-1]):
+                entry = self._add(_SPLIT, other, entry)
+            return entry
+        if isinstance(node, Atomic):
+            if not last and not _has_one_way(node.body):
+                raise self.fail("an atomic group with a choice in it, not at the end of the pattern, is not supported")
+            return self.add(node.body, then, last)
+        return self._repeat(node, then, last)
+
+    def _repeat(self, node: Repeat, then: int, last: bool) -> int:
+        body, least, most, kind = node.body, node.least, node.most, node.kind
+        after = then  # where to go when no further round is begun
+        if kind == "possessive":
+            if isinstance(body, Chars):
+                after = self._look(charsets.complement(body.chars), True, then)
+            elif least != most and not last:
+                raise self.fail("a possessive repeat of more than one character, not at its end, is not supported")
+            elif not last and not _has_one_way(body):
+                raise self.fail("a possessive repeat with a choice in it, not at the end, is not supported")
+        if most is None or most > 1:
+            last = False  # another round may follow, and be given back
+            if kind == "possessive" and not isinstance(body, Chars) and not _has_one_way(body):
+                raise self.fail("a possessive repeat with a choice in it is not supported")
+        if most is None:
+            if _may_be_empty(body):
+                raise self.fail("a repeat without bound of what can match nothing is not supported")
+            loop = self._add(_SPLIT, 0, 0)
+            entry = self.add(body, loop, last)
+            self._fill_split(loop, entry, after, kind)
+            then = loop
+        else:
+            for _ in range(most - least):
+                entry = self.add(body, then, last)
+                if entry == then:  # the body is empty
+                    break
+                split = self._add(_SPLIT, 0, 0)
+                self._fill_split(split, entry, after, kind)
+                then = split
+        for _ in range(least):
+            entry = self.add(body, then, last)
+            if entry == then:
+                break
+            then = entry
+        return then
+
+    def _fill_split(self, place: int, again: int, after: int, kind: str) -> None:
+        self.firsts[place], self.seconds[place] = (after, again) if kind == "lazy" else (again, after)
+
+
+def _may_be_empty(node: Node) -> bool:
+    """Whether a node can match the empty text."""
+    if isinstance(node, Chars):
+        return False
+    if isinstance(node, Look):
+        return True
+    if isinstance(node, Sequence):
+        return all(_may_be_empty(item) for item in node.items)
+    if isinstance(node, Choice):
+        return any(_may_be_empty(branch) for branch in node.branches)
+    if isinstance(node, Atomic):
+        return _may_be_empty(node.body)
+    return node.least == 0 or _may_be_empty(node.body)
+
+
+def _first_characters(node: Node) -> CharSet:
+    """The characters that a match of a node that can't be empty may begin with, or more."""
+    if isinstance(node, Chars):
+        return node.chars
+    if isinstance(node, Sequence):
+        sets = []
+        for item in node.items:
+            sets.append(_first_characters(item))
+            if not _may_be_empty(item):
+                break
+        return charsets.union(*sets) if sets else charsets.EMPTY
+    if isinstance(node, Choice):
+        return charsets.union(*(_first_characters(branch) for branch in node.branches))
+    if isinstance(node, Look):
+        return charsets.EMPTY
+    return _first_characters(node.body)
+
+
+def _has_one_way(node: Node) -> bool:
+    """Whether a node matches in at most one way wherever it stands, so that there is no way back into it."""
+    if isinstance(node, (Chars, Look)):
+        return True
+    if isinstance(node, Sequence):
+        return all(_has_one_way(item) for item in node.items)
+    if isinstance(node, Choice):
+        if not all(_has_one_way(branch) and not _may_be_empty(branch) for branch in node.branches):
+            return False
+        taken = charsets.EMPTY
+        for branch in node.branches:
+            firsts = _first_characters(branch)
+            if len(charsets.intersection(taken, firsts)):
+                return False
+            taken = charsets.union(taken, firsts)
+        return True
+    if isinstance(node, Atomic):
+        return _has_one_way(node.body)
+    if node.kind == "possessive" and isinstance(node.body, Chars):
+        return True
+    return node.least == node.most and _has_one_way(node.body)
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """A canonical automaton that finds the end of one match.
+
+    Attributes
+    ----------
+    edges, kinds : the class of the code points from each edge on; classes are numbered by their first code points
+    next : int64[states, classes + 1], the state after a character of each class, or DEAD; the last column is the end
+    ends : bool, the same shape: a match may end before this character, and no later one is certain
+    certain : bool[states]: whatever follows, a match will end
+    """
+
+    edges: CharSet
+    kinds: npt.NDArray[np.int64]
+    next: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.bool_]
+    certain: npt.NDArray[np.bool_]
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return self.next.shape[1] - 1
+
+    def canonical(self) -> bytes:
+        """Equal for two matchers that find the same matches."""
+        arrays = (self.edges, self.kinds, np.array(self.next.shape), self.next, self.ends)
+        return b"".join(array.astype("<i8").tobytes() for array in arrays)
+
+
+def compile_matcher(pattern: str, dialect: syntax.Syntax) -> Matcher:
+    """The automaton of a pattern; :class:`VocabularyError` for one that is not supported or too large."""
+    program = _Program(pattern)
+    entry = program.add(syntax.parse(pattern, dialect), 0, True)
+    edges, kinds, inside = charsets.partition(program.sets)
+    classes = int(kinds.max()) + 1
+    if classes > MOST_CLASSES:
+        raise program.fail(f"it tells {classes} kinds of characters apart, more than {MOST_CLASSES}")
+    following, ends = _determinise(program, entry, inside)
+    following, ends, certain = _without_needless(following, ends)
+    if ends[0].any():
+        raise program.fail("it can match the empty text, which is not supported")
+    return _canonical(edges, kinds, following, ends, certain)
+
+
+def _determinise(
+    program: _Program, entry: int, inside: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """(next, ends) of the states reached from a program's entry, state 0; bit i of a mask is class i, the last the end."""
+    classes = inside.shape[1]
+    at_end = 1 << classes
+    everything = 2 * at_end - 1
+    weights = [1 << i for i in range(classes)]
+    masks = [sum(weights[i] for i in np.flatnonzero(row).tolist()) for row in inside]
+    kinds, firsts, seconds = program.kinds, program.firsts, program.seconds
+    numbers: dict[tuple[int, ...], int] = {(entry,): 0}
+    states = [(entry,)]
+    rows: list[list[int]] = []
+    marks: list[list[bool]] = []
+    work = 0
+    for state in states:  # grows meanwhile
+        seen: dict[int, int] = {}
+        alive = everything
+        matched = 0
+        groups: dict[int, list[int]] = {everything: []}
+        stack = [(thread, everything) for thread in reversed(state)]
+        while stack:
+            work += 1
+            place, mask = stack.pop()
+            before = seen.get(place, 0)
+            mask &= alive & ~before
+            if not mask:
+                continue
+            seen[place] = before | mask
+            kind = kinds[place]
+            if kind == _SPLIT:
+                stack.append((seconds[place], mask))
+                stack.append((firsts[place], mask))
+            elif kind == _LOOK:
+                number, end_counts = divmod(firsts[place], 2)
+                stack.append((seconds[place], mask & (masks[number] | (at_end if end_counts else 0))))
+            elif kind == _MATCH:
+                alive &= ~mask
+                matched |= mask
+            else:
+                mask &= masks[firsts[place]]
+                if mask:
+                    target = seconds[place]
+                    for group in list(groups):
+                        common = group & mask
+                        if common:
+                            threads = groups[group]
+                            work += 1
+                            if target in threads:
+                                continue
+                            if common == group:
+                                threads.append(target)
+                            else:
+                                groups[group & ~common] = threads
+                                groups[common] = [*threads, target]
+                                del groups[group]
+        if work > MOST_WORK or len(states) > MOST_STATES:
+            raise program.fail(f"its automaton is too large: more than {MOST_STATES} states, or too long to make")
+        row = [DEAD] * (classes + 1)
+        for group, threads in groups.items():
+            if threads:
+                key = tuple(threads)
+                number = numbers.setdefault(key, len(states))
+                if number == len(states):
+                    states.append(key)
+                for i, weight in enumerate(weights):
+                    if group & weight:
+                        row[i] = number
+        rows.append(row)
+        marks.append([bool(matched & weight) for weight in (*weights, at_end)])
+    return np.array(rows, np.int64), np.array(marks, np.bool_)
+
+
+def _without_needless(
+    following: npt.NDArray[np.int64], ends: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """(next, ends, certain) without transitions that can't lead to a match and without marks always overridden."""
+    useful = ends.any(axis=1)
+    while True:
+        more = useful | (useful[following] & (following >= 0)).any(axis=1)
+        if (more == useful).all():
+            break
+        useful = more
+    following = np.where((following >= 0) & useful[following], following, DEAD)
+    # A state is certain where each next character, and the end, either ends a match or leads to a certain state.
+    certain = np.ones(len(following), np.bool_)
+    while True:
+        fewer = certain & (ends | (certain[following] & (following >= 0))).all(axis=1)
+        if (fewer == certain).all():
+            break
+        certain = fewer
+    ends = ends & ~((following >= 0) & certain[following])
+    return following, ends, certain
+
+
+def _merge_alike(labels: npt.NDArray[np.int64], following: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The coarsest numbering of states finer than ``labels`` in which equal ones go to equal ones (Moore, 1956)."""
+    count = 0
+    while True:
+        targets = np.where(following >= 0, labels[following], DEAD)
+        rows = np.concatenate([labels[:, None], targets], axis=1)
+        numbers: dict[bytes, int] = {}
+        labels = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], np.int64)
+        if len(numbers) == count:
+            return labels
+        count = len(numbers)
+
+
+def _number_rows(rows: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:
+    """A number for each row, equal for equal rows."""
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in np.ascontiguousarray(rows)], np.int64)
+
+
+def _canonical(
+    edges: CharSet,
+    kinds: npt.NDArray[np.int64],
+    following: npt.NDArray[np.int64],
+    ends: npt.NDArray[np.bool_],
+    certain: npt.NDArray[np.bool_],
+) -> Matcher:
+    """The smallest automaton that matches alike, its states in the order in which the classes reach them."""
+    labels = _merge_alike(_number_rows(ends), following)
+    firsts = np.unique(labels, return_index=True)[1]
+    following = np.where(following[firsts] >= 0, labels[following[firsts]], DEAD)
+    ends, certain = ends[firsts], certain[firsts]
+    # Classes: those with equal columns are one, numbered by their first code points.
+    columns = _number_rows(np.concatenate([following, ends], axis=0).T)[:-1]
+    merged = columns[kinds]
+    changes = np.diff(merged, prepend=-1) != 0
+    edges, merged = edges[changes], merged[changes]
+    order: dict[int, int] = {}
+    kinds = np.array([order.setdefault(kind, len(order)) for kind in merged.tolist()], np.int64)
+    kept = [int(np.flatnonzero(columns == column)[0]) for column in order] + [following.shape[1] - 1]
+    following, ends = following[:, kept], ends[:, kept]
+    # States, from the start on; those no longer reached go.
+    places = {int(labels[0]): 0}
+    for state in (found := [int(labels[0])]):
+        for target in following[state].tolist():
+            if target >= 0 and target not in places:
+                places[target] = len(places)
+                found.append(target)
+    renumbered = np.full(len(following) + 1, DEAD, np.int64)
+    renumbered[found] = np.arange(len(found))
+    return Matcher(edges, kinds, renumbered[following[found]], ends[found], certain[found])
+
+
+# --- scanner ---------------------------------------------------------------------------------------------------------
+
+# Kinds of pieces, before `invert`.
+MATCH, GAP, SETTLED = range(3)  # SETTLED: whether a piece begins there was said already
+
+# A table entry: bits 0..3 pieces that begin, 4..7 those of them that are dropped, 8..12 actions, 13..31 next row.
+# Bit 3 of four is the character read, bit 2 the one before it, ...
+DROPPED_SHIFT = 4
+ANCHOR = 1 << 8  # remember the character `depth` characters back, and the state reached
+BACK = 1 << 9  # a match ended at the anchor: read on from there
+BACK_GAP = 1 << 10  # no match began at the anchor: it is one character of a gap, read on after it
+MARK = 1 << 11  # a piece begins at the anchor as it was before this transition ...
+MARK_DROPPED = 1 << 12  # ... and is dropped
+ROW_SHIFT = 13
+MOST_ENTRIES = 1 << (32 - ROW_SHIFT)
+
+_BETWEEN, _SURE, _OVER, _OPEN, _FAR_OVER, _FAR_OPEN = range(6)
+_State = tuple[int, int, int, tuple[int, ...]]  # kind of these, kind of the piece before, matcher state, characters
+
+
+@dataclass(frozen=True)
+class Scanner:
+    """The table of one step.
+
+    Attributes
+    ----------
+    entries : uint32[rows, classes + 2]; the last columns are the end of the text, and, for far states, what to do where
+        it is known that the overrun fails
+    after_match, after_gap : rows that stand between pieces
+    first_far : row from which on the states are far: the last possible end of a match is more than ``depth`` behind
+    depth : characters that a state remembers
+    """
+
+    entries: npt.NDArray[np.uint32]
+    after_match: int
+    after_gap: int
+    first_far: int
+    depth: int
+
+
+def compile_scanner(matcher: Matcher, split: Split, columns: npt.NDArray[np.int64]) -> Scanner:
+    """The table of one step, over joint classes of which ``columns`` gives the matcher's class."""
+    for depth in range(DEEPEST_MEMORY, -1, -1):
+        folder = _Folder(matcher, split, depth)
+        if folder.run(MOST_SCANNER_STATES if depth else 4 * MOST_STATES):
+            return folder.scanner(columns)
+    raise VocabularyError(f"split pattern {syntax.shown(split.pattern)}: its automaton is too large")
+
+
+class _Folder:
+    """Makes a scanner's states, each from what it remembers.
+
+    =============  =========================================================================================
+    _BETWEEN       a piece of the kind has just ended, or the scan begins
+    _SURE          in a match that will end
+    _OVER          in a match that can end before the first of the remembered characters, or later, if at all
+    _OPEN          in what may be a match; its characters are those remembered, and the piece before is of the kind
+    _FAR_OVER      as _OVER and _OPEN, but the characters are more than are remembered
+    _FAR_OPEN
+    =============  =========================================================================================
+    """
+
+    def __init__(self, matcher: Matcher, split: Split, depth: int) -> None:
+        self.next: list[list[int]] = matcher.next.tolist()
+        self.ends: list[list[bool]] = matcher.ends.tolist()
+        self.certain: list[bool] = matcher.certain.tolist()
+        self.end = matcher.classes
+        self.depth = depth
+        self.cuts, self.dropped = cuts(split)
+        self.numbers: dict[_State, int] = {}
+        self.states: list[_State] = []
+        self.rows: list[list[tuple[int, int]]] = []  # (flags, next state)
+
+    def number(self, state: _State) -> int:
+        """The number of a state, a new one if it has none."""
+        number = self.numbers.setdefault(state, len(self.states))
+        if number == len(self.states):
+            self.states.append(state)
+        return number
+
+    def run(self, most: int) -> bool:
+        """Make all states; False if there are more than ``most``."""
+        self.number((_BETWEEN, MATCH, 0, ()))
+        self.number((_BETWEEN, GAP, 0, ()))
+        for state in self.states:  # grows meanwhile
+            if len(self.states) > most:
+                return False
+            row = []
+            for column in range(self.end + 1):
+                target, flags = self.step(state, column)
+                row.append((flags, self.number(target)))
+            self.rows.append(row)
+        return True
+
+    def begins(self, before: int, kind: int, back: int) -> int:
+        """Flags that say that a piece of a kind begins ``back`` characters back, after one of the kind ``before``."""
+        if before == SETTLED or not self.cuts[before][kind]:
+            return 0
+        bit = 8 >> back
+        return bit | bit << DROPPED_SHIFT if self.dropped[kind] else bit
+
+    def marks(self, before: int, kind: int) -> int:
+        """The same of the anchor."""
+        if before == SETTLED or not self.cuts[before][kind]:
+            return 0
+        return MARK | MARK_DROPPED if self.dropped[kind] else MARK
+
+    def over(self, state: int, read: tuple[int, ...]) -> tuple[_State, int]:
+        """(state, flags) in a match that can end before the characters ``read``."""
+        if len(read) > self.depth:
+            return (_FAR_OVER, MATCH, state, ()), ANCHOR
+        return (_OVER, MATCH, state, read), 0
+
+    def open(self, before: int, state: int, read: tuple[int, ...]) -> tuple[_State, int]:
+        """(state, flags) in what may be a match of the characters ``read``."""
+        if len(read) > self.depth:
+            return (_FAR_OPEN, before, state, ()), ANCHOR
+        return (_OPEN, before, state, read), 0
+
+    def replay(self, before: int, read: SequenceOf[int]) -> tuple[_State, int]:
+        """(state, flags) after reading characters from between pieces on."""
+        state: _State = (_BETWEEN, before, 0, ())
+        flags = 0
+        for back, column in zip(range(len(read) - 1, -1, -1), read, strict=True):
+            state, found = self.step(state, column)
+            begun = (found & 15) >> back | (found >> DROPPED_SHIFT & 15) >> back << DROPPED_SHIFT
+            flags |= begun | (found & ~255)
+        return state, flags
+
+    def step(self, state: _State, column: int) -> tuple[_State, int]:
+        """(next state, flags) of reading one character, or the end, whose next state means nothing."""
+        kind, before, place, read = state
+        if kind == _BETWEEN:
+            return self.begin(before, column)
+        target = self.next[place][column]
+        if self.ends[place][column]:
+            flags = 0
+            if kind == _OPEN:
+                flags = self.begins(before, MATCH, len(read))
+            elif kind == _FAR_OPEN:
+                flags = self.marks(before, MATCH)
+            state, more = self.begin(MATCH, column) if target == DEAD else self.over(target, (column,))
+            return state, flags | more
+        if target == DEAD:
+            if kind == _OVER:
+                return self.replay(MATCH, (*read, column))
+            if kind == _OPEN:
+                state, flags = self.replay(GAP, (*read[1:], column))
+                return state, flags | self.begins(before, GAP, len(read))
+            if kind == _FAR_OVER:
+                return (_BETWEEN, MATCH, 0, ()), self.failure(kind, before)
+            return (_BETWEEN, GAP, 0, ()), self.failure(kind, before)
+        if self.certain[target]:
+            flags = 0
+            if kind == _OPEN:
+                flags = self.begins(before, MATCH, len(read))
+            elif kind == _FAR_OPEN:
+                flags = self.marks(before, MATCH)
+            return (_SURE, MATCH, target, ()), flags
+        if kind == _OVER:
+            return self.over(target, (*read, column))
+        if kind == _OPEN:
+            return self.open(before, target, (*read, column))
+        return (kind, before, target, ()), 0
+
+    def begin(self, before: int, column: int) -> tuple[_State, int]:
+        """(state, flags) of reading the first character after a piece of a kind."""
+        if column == self.end:
+            return (_BETWEEN, before, 0, ()), 0
+        target = self.next[0][column]
+        if target == DEAD:
+            return (_BETWEEN, GAP, 0, ()), self.begins(before, GAP, 0)
+        if self.certain[target]:
+            return (_SURE, MATCH, target, ()), self.begins(before, MATCH, 0)
+        flags = self.begins(before, MATCH, 0)
+        if flags == self.begins(before, GAP, 0):
+            before = SETTLED
+        else:
+            flags = 0
+        state, more = self.open(before, target, (column,))
+        return state, flags | more
+
+    def scanner(self, columns: npt.NDArray[np.int64]) -> Scanner:
+        """The table, with states that behave alike merged."""
+        cells = np.array(self.rows, np.int64)
+        flags, following = cells[:, :, 0], cells[:, :, 1]
+        far = np.array([state[0] in (_FAR_OVER, _FAR_OPEN) for state in self.states])
+        failing = np.array([self.failure(kind, before) for kind, before, _, _ in self.states])
+        signature = np.concatenate([flags, failing[:, None], far[:, None]], axis=1)
+        labels = _merge_alike(_number_rows(signature), following)
+        firsts = np.unique(labels, return_index=True)[1]
+        order = np.argsort(far[firsts], kind="stable")
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        rows = firsts[order]
+        width = len(columns) + 2
+        picked = np.append(columns, self.end)
+        table = np.zeros((len(rows), width), np.int64)
+        table[:, :-1] = (flags[rows] | (places[labels[following[rows]]] * width) << ROW_SHIFT)[:, picked]
+        table[:, -1] = failing[rows]
+        if table.size > MOST_ENTRIES:
+            raise VocabularyError(f"a split rule's automaton is too large: {table.size} entries")
+        return Scanner(
+            table.astype(np.uint32),
+            int(places[labels[0]]) * width,
+            int(places[labels[1]]) * width,
+            int(len(rows) - far[rows].sum()) * width,
+            self.depth,
+        )
+
+    def failure(self, kind: int, before: int) -> int:
+        """What a far state's transition says where its overrun fails."""
+        if kind == _FAR_OVER:
+            return BACK
+        return BACK_GAP | self.marks(before, GAP) if kind == _FAR_OPEN else 0
+
+
+def cuts(split: Split) -> tuple[list[list[bool]], list[bool]]:
+    """(whether a piece begins between two of the kinds, whether pieces of the kind are dropped), by MATCH and GAP.
+
+    ``tokenizers`` says it of matches and gaps after their exchange by ``invert``; two gaps in sequence are one gap.
+    """
+    match, gap = (1, 0) if split.invert else (0, 1)
+    cuts = np.ones((2, 2), np.bool_)  # by the kinds after the exchange
+    if split.behavior == "merged_with_previous":
+        cuts[GAP, MATCH] = False
+    elif split.behavior == "merged_with_next":
+        cuts[MATCH, GAP] = False
+    elif split.behavior == "contiguous":
+        cuts[MATCH, MATCH] = cuts[GAP, GAP] = False
+    order = [match, gap]
+    cuts = cuts[order][:, order]
+    cuts[GAP, GAP] = False
+    dropped = [split.behavior == "removed" and kind == MATCH for kind in order]
+    return cuts.tolist(), dropped

@@ -1,0 +1,90 @@
+"""Split rules to the tables that :func:`numbatok.kernels.walk_automaton.walk_automaton` runs."""
+
+import functools
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from numbatok.errors import VocabularyError
+from numbatok.patterns import automaton, charsets, syntax
+from numbatok.patterns.rules import SplitRule
+
+CLASS_TABLE_SIZE = 1 << 21  # every value that four bytes can spell
+
+# Words of a program: how many steps, then these of each step.
+HEADER_WORDS = 1
+STEP_TABLE = 0  # where in the program its table begins
+STEP_WIDTH = 1  # entries a row: joint classes, the end, what to do where an overrun fails
+STEP_ROWS = 2
+STEP_AFTER_MATCH = 3  # row, as all rows the place of its first entry in the table
+STEP_AFTER_GAP = 4
+STEP_FIRST_FAR = 5
+STEP_DEPTH = 6
+STEP_WORDS = 7
+
+
+@dataclass(frozen=True)
+class CompiledRule:
+    """A split rule as tables.
+
+    Attributes
+    ----------
+    classes : uint8[2^21], class of each code point, the same for all steps
+    program : uint32, header and tables
+    drops : whether pieces can be dropped
+    digest : equal for two rules that cut every text alike as their steps go, however they are spelt
+    """
+
+    classes: npt.NDArray[np.uint8]
+    program: npt.NDArray[np.uint32]
+    drops: bool
+    digest: bytes
+
+
+@functools.lru_cache(maxsize=64)
+def compile_rule(rule: SplitRule) -> CompiledRule:
+    """The tables of a split rule; :class:`VocabularyError` names the pattern that can't be compiled, and why.
+
+    A rule of no steps leaves the text whole.
+    """
+    matchers = [_matcher(split.pattern, split.syntax) for split in rule]
+    edges = np.unique(np.concatenate([charsets.EVERYTHING, *(matcher.edges for matcher in matchers)]))
+    kinds = [matcher.kinds[np.searchsorted(matcher.edges, edges, side="right") - 1] for matcher in matchers]
+    numbers: dict[tuple[int, ...], int] = {}
+    joint = np.array([numbers.setdefault(kind, len(numbers)) for kind in zip(*kinds, strict=True)] or [0], np.uint8)
+    columns = np.array(list(numbers) or [()], np.int64).T
+    if len(numbers) > automaton.MOST_CLASSES:
+        raise VocabularyError(
+            f"a split rule of {len(rule)} patterns tells {len(numbers)} kinds of characters apart, more than "
+            f"{automaton.MOST_CLASSES}; the first is {syntax.shown(rule[0].pattern)}"
+        )
+    classes = np.repeat(joint, np.diff(edges, append=CLASS_TABLE_SIZE))
+    scanners = [
+        automaton.compile_scanner(matcher, split, own)
+        for matcher, split, own in zip(matchers, rule, columns, strict=True)
+    ]
+    place = HEADER_WORDS + STEP_WORDS * len(rule)
+    header = [len(rule)]
+    for scanner in scanners:
+        rows, width = scanner.entries.shape
+        header += [place, width, rows, scanner.after_match, scanner.after_gap, scanner.first_far, scanner.depth]
+        place += scanner.entries.size
+    program = np.concatenate([np.array(header, np.uint32), *(scanner.entries.ravel() for scanner in scanners)])
+    classes.flags.writeable = False
+    program.flags.writeable = False
+    return CompiledRule(classes, program, any(split.behavior == "removed" for split in rule), _digest(rule, matchers))
+
+
+@functools.lru_cache(maxsize=64)
+def _matcher(pattern: str, dialect: syntax.Syntax) -> automaton.Matcher:
+    return automaton.compile_matcher(pattern, dialect)
+
+
+def _digest(rule: SplitRule, matchers: list[automaton.Matcher]) -> bytes:
+    digest = hashlib.sha256()
+    for split, matcher in zip(rule, matchers, strict=True):
+        digest.update(repr(automaton.cuts(split)).encode())
+        digest.update(hashlib.sha256(matcher.canonical()).digest())
+    return digest.digest()
