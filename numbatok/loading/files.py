@@ -26,9 +26,9 @@ def load(
         return load_directory(Path(path), pattern, special_tokens)
     try:
         with open(path, "rb") as file:
-            content = file.read(_HEAD)
-            check_head(content)
-            content += file.read()
+            head = file.read(_HEAD)
+            check_head(head)
+            content = head + file.read()
         return parse(content, str(path), pattern, special_tokens)
     except VocabularyError as error:
         raise VocabularyError(f"{os.fspath(path)}: {error}") from None
@@ -45,6 +45,7 @@ def check_head(head: bytes) -> None:
 
 def parse(content: bytes, name: str, pattern: str | None, special_tokens: SpecialTokens | None) -> Parts:
     """The parts of the tokenizer in a file's content."""
+    check_head(content[:_HEAD])
     if rank_file.looks_like(content[:_HEAD]):
         return rank_file.build(*rank_file.parse_ranks(content), pattern, special_tokens, name)
     for argument, value in (("pattern", pattern), ("special_tokens", special_tokens)):

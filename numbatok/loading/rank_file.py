@@ -35,7 +35,8 @@ def parse_ranks(content: bytes) -> tuple[list[bytes], list[int]]:
             continue
         try:
             encoded, rank = line.split()
-            tokens.append(base64.b64decode(encoded, validate=True))
+            # Whisper's file has the empty token so.
+            tokens.append(b"" if encoded == b"=" else base64.b64decode(encoded, validate=True))
             ranks.append(int(rank))
         except ValueError as error:
             raise VocabularyError(
@@ -72,9 +73,14 @@ def build(
     if numbers is not None and (np.diff(numbers) < 0).any():
         order = np.argsort(numbers, kind="stable").tolist()
         tokens, ranks = [tokens[i] for i in order], [ranks[i] for i in order]
+    unreachable: tuple[tuple[int, bytes], ...] = ()
+    if b"" in tokens:  # no text becomes it
+        unreachable = tuple((rank, token) for token, rank in zip(tokens, ranks, strict=True) if not token)
+        ranks = [rank for token, rank in zip(tokens, ranks, strict=True) if token]
+        tokens = list(filter(None, tokens))
     vocabulary = Vocabulary.from_ranks(tokens, ranks)
     check_ids(vocabulary, added)
-    return Parts(vocabulary, AddedTokens(added), (Split(pattern),), name=name)
+    return Parts(vocabulary, AddedTokens(added), (Split(pattern),), unreachable=unreachable, name=name)
 
 
 def check_ids(vocabulary: Vocabulary, added: Sequence[AddedToken]) -> None:
