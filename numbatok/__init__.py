@@ -18,16 +18,28 @@ _HOME = {
     "TokenBatch": "numbatok.batch",
     "Tokenizer": "numbatok.tokenizer",
     "VocabularyError": "numbatok.errors",
+    "encoding_for_model": "numbatok.loading.models",
+    "encoding_name_for_model": "numbatok.loading.models",
     "get_encoding": "numbatok.loading.embedded",
 }
 
-__all__ = ["AddedToken", "TokenBatch", "Tokenizer", "VocabularyError", "__version__", "get_encoding"]
+__all__ = [
+    "AddedToken",
+    "TokenBatch",
+    "Tokenizer",
+    "VocabularyError",
+    "__version__",
+    "encoding_for_model",
+    "encoding_name_for_model",
+    "get_encoding",
+]
 
 if TYPE_CHECKING:
     from numbatok.added_tokens import AddedToken
     from numbatok.batch import TokenBatch
     from numbatok.errors import VocabularyError
     from numbatok.loading.embedded import get_encoding
+    from numbatok.loading.models import encoding_for_model, encoding_name_for_model
     from numbatok.tokenizer import Tokenizer
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from numbatok.added_tokens import AddedTokens
+from numbatok.decoders import Decoder
 from numbatok.normalizers import Normalizer
 from numbatok.patterns.rules import SplitRule
 from numbatok.templates import PLAIN, Template
@@ -21,6 +22,9 @@ class Parts:
     rule : cuts what is left into pretokens
     vocabulary : merges a pretoken into tokens
     template : the special tokens around a text, and those of a pair
+    decoder : what makes a text of tokens that are not bytes; empty where the bytes of tokens are the text's
+    unreachable : (id, bytes) of tokens that no text becomes, which decoding alone knows: those that a file with a byte
+        alphabet spells without it, and the empty one
     name : what the tokenizer was loaded as, not part of its content
     settings : the JSON of the file's sections that :meth:`Tokenizer.save` writes back as they came (normalizer,
         pre_tokenizer, post_processor, decoder), or None where they are made from the parts; not part of its content
@@ -32,5 +36,7 @@ class Parts:
     normalizer: Normalizer | None = None
     prefix_space: bool = False
     template: Template = PLAIN
+    decoder: Decoder = ()
+    unreachable: tuple[tuple[int, bytes], ...] = ()
     name: str = field(default="", compare=False)
     settings: str | None = field(default=None, compare=False)

@@ -1,6 +1,6 @@
 """The tokenizer: checks what it is given, and calls the kernels."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from os import PathLike
@@ -32,9 +32,10 @@ _STRICT: Errors = "strict"
 class Tokenizer:
     """A byte-level BPE tokenizer.
 
-    Made by :func:`numbatok.get_encoding` and :meth:`from_file`. It never changes, so any number of threads may use one
-    at once: each call works in a scratch of its own, with its own cache, which lives on for later calls. Kernels run
-    without the GIL. Equality, hash, pickles and copies go by content; caches are left behind.
+    Made by :func:`numbatok.get_encoding`, :meth:`from_file` and the other methods that begin with ``from``. It never
+    changes, so any number of threads may use one at once: each call works in a scratch of its own, with its own cache,
+    which lives on for later calls. Kernels run without the GIL. Equality, hash, pickles and copies go by content;
+    caches are left behind.
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -50,21 +51,90 @@ class Tokenizer:
     # --- loading and identity ---
 
     @classmethod
-    def from_file(cls, path: str | PathLike[str]) -> "Tokenizer":
-        """Load a ``tokenizer.json``.
+    def from_file(
+        cls,
+        path: str | PathLike[str],
+        *,
+        pattern: str | None = None,
+        special_tokens: Mapping[str, int] | None = None,
+    ) -> "Tokenizer":
+        """Load a tokenizer from a file or a directory. What it is, its content tells.
 
-        Raises OSError where the file can't be read, and ValueError that names what is damaged or not supported.
+        Parameters
+        ----------
+        path : a ``tokenizer.json``; a rank file (``.tiktoken``, Llama 3's ``tokenizer.model``); a Tekken JSON; or a
+            directory with one of them, or with ``vocab.json`` and ``merges.txt``. A ``tokenizer.json`` is preferred.
+        pattern : the regular expression that cuts the text, for a rank file, which has none
+        special_tokens : the special tokens and their ids, for a rank file or ``vocab.json``
+
+        Raises OSError where the file can't be read, and VocabularyError that names what is damaged or not supported.
         """
-        from numbatok.loading.tokenizer_json import load
+        from numbatok.loading.files import load
 
-        return load(path)
+        return cls(load(path, pattern=pattern, special_tokens=special_tokens))
 
     @classmethod
     def from_str(cls, content: str) -> "Tokenizer":
-        """Load the content of a ``tokenizer.json``; raises ValueError as :meth:`from_file` does."""
+        """Load the content of a ``tokenizer.json``; raises VocabularyError as :meth:`from_file` does."""
         from numbatok.loading.tokenizer_json import parse
 
-        return parse(content)
+        if not isinstance(content, str):
+            raise TypeError(f"content must be the str of a tokenizer.json, not {type(content).__name__}")
+        return cls(parse(content))
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | PathLike[str],
+        *,
+        revision: str | None = None,
+        token: str | bool | None = None,
+        local_files_only: bool = False,
+    ) -> "Tokenizer":
+        """Load the tokenizer of a model on the Hugging Face Hub, by way of its cache; or of a local directory.
+
+        Only the tokenizer's files are downloaded. ``revision`` is a branch, tag or commit; ``token`` opens private
+        repositories; with ``local_files_only``, or ``HF_HUB_OFFLINE=1``, only the cache is looked at. Raises
+        ImportError where ``huggingface_hub`` is needed and not installed (``pip install numbatok[hub]``), its own
+        errors for a repository that can't be reached, and VocabularyError as :meth:`from_file` does.
+        """
+        from numbatok.loading.hub import load
+
+        return cls(load(name, revision=revision, token=token, local_files_only=local_files_only))
+
+    @classmethod
+    def from_huggingface(cls, tokenizer: Any) -> "Tokenizer":
+        """Take over a ``tokenizers.Tokenizer``, or the one inside a fast tokenizer of ``transformers``."""
+        from numbatok.loading.peers import from_huggingface
+
+        return cls(from_huggingface(tokenizer))
+
+    @classmethod
+    def from_tiktoken(
+        cls,
+        encoding: Any,
+        *,
+        pattern: str | None = None,
+        special_tokens: Mapping[str, int] | None = None,
+        name: str = "",
+    ) -> "Tokenizer":
+        """Take over a ``tiktoken.Encoding``, or a mapping of tokens to ranks, which needs a ``pattern`` besides.
+
+        >>> Tokenizer.from_tiktoken(ranks, pattern=r"\\p{L}+|\\P{L}", special_tokens={"<end>": 50000})
+        """
+        from numbatok.loading.peers import from_tiktoken
+
+        return cls(from_tiktoken(encoding, pattern=pattern, special_tokens=special_tokens, name=name))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a ``tokenizer.json`` that ``tokenizers`` loads, and that gives the same ids there.
+
+        The file appears whole or not at all. Raises OSError where it can't be written, and ValueError for what the
+        format can't hold.
+        """
+        from numbatok.loading.saving import save
+
+        save(self._parts, path)
 
     @property
     def name(self) -> str:
@@ -94,7 +164,8 @@ class Tokenizer:
     def vocab_size(self) -> int:
         """One more than the largest id: the rows that an embedding table needs."""
         largest = int(self._vocabulary.ids.max())
-        return max([largest, *(token.id for token in self._added)]) + 1
+        others = [token.id for token in self._added] + [number for number, _ in self._parts.unreachable]
+        return max([largest, *others]) + 1
 
     @property
     def special_tokens(self) -> dict[str, int]:
@@ -130,7 +201,8 @@ class Tokenizer:
         for added in self._added:
             if added.id == id:
                 return added.content.encode()
-        return self._vocabulary.token_of.get(id)
+        token = self._vocabulary.token_of.get(id)
+        return dict(self._parts.unreachable).get(id) if token is None else token
 
     def add_tokens(
         self,

@@ -1,181 +1,259 @@
 """``tokenizer.json``, the format of Hugging Face tokenizers: what of it is supported, and the rest refused by name."""
 
 import json
-from os import PathLike
+from collections import Counter
+from collections.abc import Mapping, Set
 from typing import Any
 
+from numbatok import decoders
 from numbatok.added_tokens import AddedToken, AddedTokens
 from numbatok.errors import VocabularyError
-from numbatok.loading import byte_level
+from numbatok.loading import byte_level, components
+from numbatok.loading.checks import as_list, as_object, brief, json_errors, not_supported, refuse_unknown, take
+from numbatok.loading.spelled import split_json
+from numbatok.memory import no_collection
+from numbatok.normalizers import Normalizer, from_json
 from numbatok.parts import Parts
-from numbatok.patterns.rules import GPT2, Split
-from numbatok.tokenizer import Tokenizer
 from numbatok.vocabulary import Vocabulary
 
-_KNOWN_KEYS = frozenset(
-    "version truncation padding added_tokens normalizer pre_tokenizer post_processor decoder model".split()
-)
-_MODEL_KEYS = frozenset(
-    "type dropout unk_token continuing_subword_prefix end_of_word_suffix fuse_unk byte_fallback ignore_merges "
-    "vocab merges".split()
-)
+#: The sections that :meth:`numbatok.Tokenizer.save` writes back as they came.
+KEPT_SECTIONS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+_SMALL = 100_000  # characters of a file that is read whatever it is, for the sake of the error's words
+_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 
-def load(path: str | PathLike[str]) -> Tokenizer:
-    """The tokenizer in a file; errors name the file."""
-    with open(path, "rb") as file:
-        content = file.read()
-    try:
-        return _build(_decode(content), str(path))
-    except VocabularyError as error:
-        raise VocabularyError(f"{path}: {error}") from None
+def parse(content: str, name: str = "") -> Parts:
+    """The parts of the tokenizer in the content of a file."""
+    with no_collection():
+        return build(decode(content.encode("utf-8", "surrogatepass")), name)
 
 
-def parse(content: str) -> Tokenizer:
-    """The tokenizer in the content of a file."""
-    if not isinstance(content, str):
-        raise TypeError(f"content must be the str of a tokenizer.json, not {type(content).__name__}")
-    return _build(_decode(content), "")
+def decode(content: bytes) -> Any:
+    """The value of the JSON in a file, which can be a Tekken JSON as well; a model's merges stay JSON, as bytes."""
+    # Whatever else is JSON is refused before Python objects of many times its size are made of it.
+    if len(content) > _SMALL and b'"model"' not in content and b'"token_bytes"' not in content:
+        return None
+    with json_errors("a tokenizer.json"):
+        if json.detect_encoding(content) != "utf-8":
+            raise VocabularyError("not a tokenizer.json: not UTF-8 text at byte 0")
+        value, merges = split_json(content)
+    if merges is not None:
+        value["model"]["merges"] = merges
+    return value
 
 
-def _decode(content: str | bytes) -> dict[str, Any]:
-    try:
-        value = json.loads(content)
-    except UnicodeDecodeError as error:
-        raise VocabularyError(f"not a tokenizer.json: not UTF-8 text at byte {error.start}") from None
-    except json.JSONDecodeError as error:
-        raise VocabularyError(f"not a tokenizer.json: {error}") from None
-    except ValueError as error:  # an integer of thousands of digits
-        raise VocabularyError(f"not a tokenizer.json: {error}") from None
-    except RecursionError:
-        raise VocabularyError("not a tokenizer.json: nested too deeply") from None
-    if not isinstance(value, dict) or not isinstance(value.get("model"), dict):
+def build(settings: object, name: str) -> Parts:
+    """The parts of a tokenizer from the value of its JSON."""
+    if not isinstance(settings, dict) or not isinstance(settings.get("model"), dict):
         raise VocabularyError('not a tokenizer.json: wanted an object with a "model"')
-    return value
-
-
-def _build(settings: dict[str, Any], name: str) -> Tokenizer:
-    _refuse_unknown(settings, _KNOWN_KEYS, "the file")
-    for key in ("truncation", "padding", "normalizer"):
+    refuse_unknown(settings, f"version truncation padding added_tokens model {' '.join(KEPT_SECTIONS)}", "the file")
+    if settings.get("version", "1.0") != "1.0":
+        raise VocabularyError(f'version {brief(settings["version"])} is not supported; "1.0" is')
+    for key in ("truncation", "padding"):
         if settings.get(key) is not None:
-            raise VocabularyError(f"{key} {_brief(settings[key])} is not supported")
-    _check_byte_level(settings.get("pre_tokenizer"), "pre_tokenizer")
-    for key in ("post_processor", "decoder"):
-        if settings.get(key) is not None:
-            _check_type(settings[key], key)
-    vocabulary = _vocabulary(settings["model"])
-    added_tokens = _added_tokens(settings.get("added_tokens") or [], vocabulary)
-    return Tokenizer(Parts(vocabulary, added_tokens, (Split(GPT2),), name=name))
-
-
-def _brief(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 100 else text[:97] + "..."
-
-
-def _refuse_unknown(settings: dict[str, Any], known: frozenset[str], where: str) -> None:
-    for key in settings:
-        if key not in known:
-            raise VocabularyError(f"{where} has {key!r} ({_brief(settings[key])}), which is not supported")
-
-
-def _check_type(value: object, key: str) -> dict[str, Any]:
-    """A component that must be ByteLevel; its trim_offsets and, outside the pre_tokenizer, all else changes no id."""
-    if not isinstance(value, dict):
-        raise VocabularyError(f"{key} must be an object, not {_brief(value)}")
-    if value.get("type") != "ByteLevel":
-        raise VocabularyError(f"{key} {value.get('type')!r} is not supported; only ByteLevel is")
-    _refuse_unknown(value, frozenset({"type", "add_prefix_space", "trim_offsets", "use_regex"}), key)
-    return value
-
-
-def _check_byte_level(value: object, key: str) -> None:
-    if value is None:
-        raise VocabularyError(f"no {key} is given; only ByteLevel is supported")
-    settings = _check_type(value, key)
-    if settings.get("add_prefix_space", True) is not False:
-        raise VocabularyError(f"{key} ByteLevel with add_prefix_space is not supported; it must be false")
-    if settings.get("use_regex", True) is not True:
-        raise VocabularyError(f"{key} ByteLevel without use_regex is not supported; it must be true")
-
-
-def _vocabulary(model: dict[str, Any]) -> Vocabulary:
-    kind = model.get("type", "BPE")  # files of before the key existed leave it out
-    if kind != "BPE":
-        raise VocabularyError(f"model {kind!r} is not supported; only BPE is")
-    _refuse_unknown(model, _MODEL_KEYS, "model")
-    if model.get("dropout"):
-        raise VocabularyError(f"model dropout {model['dropout']} is not supported")
-    for key in ("continuing_subword_prefix", "end_of_word_suffix"):
-        if model.get(key):
-            raise VocabularyError(f"model {key} {model[key]!r} is not supported")
-    # unk_token, fuse_unk and byte_fallback say what becomes of characters without a token. There are none: all 256
-    # bytes are tokens, which Vocabulary checks.
-    strings, merges = model.get("vocab"), model.get("merges")
-    if not isinstance(strings, dict) or not strings:
-        raise VocabularyError("model has no vocab: wanted an object of tokens and their ids")
-    if not isinstance(merges, list):
-        raise VocabularyError("model has no merges: wanted a list")
-    for token, number in strings.items():
-        if type(number) is not int:
-            raise VocabularyError(f"vocab gives {token!r} the id {_brief(number)}; wanted an integer")
-    tokens = byte_level.all_to_bytes(list(strings))
-    bytes_of = dict(zip(strings, tokens, strict=True))
-    ids = dict(zip(tokens, strings.values(), strict=True))
-    if len(ids) != len(strings):
-        raise VocabularyError("two tokens of the vocab stand for the same bytes")
-    return Vocabulary.from_merges(ids, _merges(merges, bytes_of), whole_first=bool(model.get("ignore_merges", False)))
-
-
-def _merges(merges: list[Any], bytes_of: dict[str, bytes]) -> list[tuple[bytes, bytes]]:
-    """Pairs of tokens' bytes from ``"a b"`` strings or lists of two."""
-    pairs = []
-    for rank, merge in enumerate(merges):
-        parts = merge.split(" ") if isinstance(merge, str) else merge
-        if not isinstance(parts, list) or len(parts) != 2 or not all(isinstance(part, str) for part in parts):
             raise VocabularyError(
-                f"merge {rank} is {_brief(merge)}; wanted two tokens with a space between, or a list of two"
+                f"{key} {brief(settings[key])} is not supported: it would change the ids of a text; set it to null"
             )
-        try:
-            pairs.append((bytes_of[parts[0]], bytes_of[parts[1]]))
-        except KeyError as error:
-            raise VocabularyError(
-                f"merge {rank} ({_brief(merge)}) needs {error.args[0]!r}, which is not in the vocab"
-            ) from None
-    return pairs
+    model = settings["model"]
+    check_model(model)
+    normalizer, alphabet = _normalizer(settings.get("normalizer"))
+    cut = components.pre_tokenizer(settings.get("pre_tokenizer"), alphabet)
+    listed = [_added_token(entry) for entry in as_list(settings.get("added_tokens") or [], "added_tokens")]
+    listed = [token for token in listed if token.content]
+    tokens, unreachable = vocabulary(model, cut.byte_level, {token.content for token in listed})
+    added = _with_their_ids(listed, model["vocab"])
+    if alphabet:
+        for token in added:
+            if token.normalized and (token.lstrip or token.rstrip or token.single_word):
+                raise VocabularyError(
+                    f"added token {token.content!r} has lstrip, rstrip or single_word in a text that a ByteLevel "
+                    "normalizer has spelled, which is not supported"
+                )
+    return Parts(
+        tokens,
+        AddedTokens(added),
+        cut.rule,
+        normalizer,
+        cut.prefix_space,
+        components.template(settings.get("post_processor")),
+        decoders.from_json(settings.get("decoder"), cut.byte_level),
+        unreachable,
+        name,
+        json.dumps({key: settings.get(key) for key in KEPT_SECTIONS}, ensure_ascii=False),
+    )
 
 
-def _added_tokens(entries: object, vocabulary: Vocabulary) -> AddedTokens:
-    if not isinstance(entries, list):
-        raise VocabularyError(f"added_tokens must be a list, not {_brief(entries)}")
-    tokens = []
-    following = len(vocabulary)  # tokenizers gives a new added token the next id, whatever the file says
-    normalized = set()
-    for entry in entries:
-        if not isinstance(entry, dict) or not isinstance(entry.get("content"), str) or type(entry.get("id")) is not int:
-            raise VocabularyError(f"added token {_brief(entry)}: wanted an object with an id and a content")
-        content, number = entry["content"], entry["id"]
-        _refuse_unknown(
-            entry,
-            frozenset("id content single_word lstrip rstrip normalized special".split()),
-            f"added token {content!r}",
-        )
-        for flag in ("single_word", "lstrip", "rstrip"):
-            if entry.get(flag):
-                raise VocabularyError(f"added token {content!r} has {flag}, which is not supported")
-        if not content:
-            continue  # tokenizers ignores it
-        normalized.add(bool(entry.get("normalized", True)))
-        tokens.append(AddedToken(content, number, bool(entry.get("special", False))))
-    if len(normalized) > 1:
-        raise VocabularyError("added tokens with normalized true and false together are not supported")
-    tokens.sort(key=lambda token: token.id)
+def _normalizer(settings: object) -> tuple[Normalizer | None, bool]:
+    """(the normalizer, whether it ends by spelling the text in the byte alphabet), which is left to the model."""
+    if settings is None:
+        return None, False
+    settings = as_object(settings, "normalizer")
+    if settings.get("type") == "ByteLevel":
+        return None, True
+    alphabet = False
+    if settings.get("type") == "Sequence" and isinstance(settings.get("normalizers"), list):
+        inner = settings["normalizers"]
+        if inner and isinstance(inner[-1], dict) and inner[-1].get("type") == "ByteLevel":
+            settings, alphabet = {**settings, "normalizers": inner[:-1]}, True
+    return from_json(settings), alphabet
+
+
+def check_model(model: dict[str, Any]) -> None:
+    """Refuse a model that is not BPE, by its type or, in files of before there was one, by what it has."""
+    kind = model.get("type")
+    if kind is None and "merges" not in model and "vocab" in model:
+        kind = "Unigram" if isinstance(model["vocab"], list) else "WordPiece or WordLevel"
+    if kind not in ("BPE", None):
+        not_supported("model", kind, "those of type BPE")
+    refuse_unknown(
+        model,
+        "type dropout unk_token continuing_subword_prefix end_of_word_suffix fuse_unk byte_fallback ignore_merges "
+        "cache_capacity vocab merges",
+        "model",
+    )
+
+
+def vocabulary(
+    model: dict[str, Any], is_byte_level: bool, added: Set[str]
+) -> tuple[Vocabulary, tuple[tuple[int, bytes], ...]]:
+    """(vocabulary, unreachable tokens) of a BPE model, as :class:`Parts` has them.
+
+    ``is_byte_level`` where the tokens are spelled in the byte alphabet; ``added`` are the contents of added tokens.
+    """
+    strings: dict[str, int] = take(model, "vocab", dict, "model")
+    merges = model.get("merges")
+    if not isinstance(merges, bytes):
+        merges = take(model, "merges", list, "model")
+    if not strings:
+        raise VocabularyError("model: vocab is empty; wanted an object of tokens and their ids")
+    if set(map(type, strings.values())) != {int}:
+        token, number = next((token, number) for token, number in strings.items() if type(number) is not int)
+        raise VocabularyError(f"vocab gives {token!r} the id {brief(number)}; wanted an integer")
+    options = _options(model, strings, is_byte_level)
+    names = list(strings)
+    apart = {""} & strings.keys()
+    strange = set("".join(names)) - byte_level.byte_of_character().keys() if is_byte_level else None
+    if strange:
+        # A token with a character outside the alphabet is out of the merges' reach, and its UTF-8 can be another
+        # token's spelling. Where it is an added token, as in DeepSeek's files, it belongs there alone.
+        apart |= {string for string in names if not strange.isdisjoint(string)}
+    shared: set[str] = set()
+    if len(set(strings.values())) < len(strings):
+        # Added tokens may share an id, as in OpenAI's o200k_harmony; they need no place in the vocabulary.
+        others = {number for string, number in strings.items() if string not in added}
+        times = Counter(strings.values())
+        shared = {s for s in added & strings.keys() if times[strings[s]] > 1 and strings[s] not in others}
+        apart |= shared
+    unreachable = [
+        (strings[string], data)
+        for string, data in zip(apart, _all_to_utf8([*apart]), strict=True)
+        if string not in added
+    ]
+    if apart:
+        strings = dict(strings)
+        for string in shared:
+            del strings[string]
+        _check_ids(strings)
+        for string in apart - shared:
+            del strings[string]
+        if not strings:
+            raise VocabularyError("the vocab has no token that a text can become, such as the byte alphabet's 256")
+    tokens = Vocabulary.from_spelled(strings, _without_version(merges), **options)
+    return tokens, tuple(sorted(unreachable))
+
+
+def _check_ids(strings: Mapping[str, int]) -> None:
+    """Check all ids as the vocabulary's are, where some tokens stand apart from it."""
+    if len(set(strings.values())) == len(strings) and 0 <= min(strings.values()) <= max(strings.values()) < 1 << 32:
+        return
+    owners: dict[int, str] = {}
+    for string, number in strings.items():
+        if not 0 <= number < 1 << 32:
+            raise VocabularyError(f"id {number} is not between 0 and 2**32 - 1")
+        if owners.setdefault(number, string) != string:
+            raise VocabularyError(f"id {number} is given to two tokens, {owners[number]!r} and {string!r}")
+
+
+def _options(model: dict[str, Any], strings: Mapping[str, int], is_byte_level: bool) -> dict[str, Any]:
+    """The model's options as the arguments of :meth:`Vocabulary.from_spelled`, without those that change nothing."""
+
+    def option(key: str, kind: type) -> Any:
+        return None if model.get(key) is None else take(model, key, kind, "model")
+
+    dropout = model.get("dropout") or 0.0
+    if type(dropout) not in (int, float) or not 0 <= dropout <= 1:
+        raise VocabularyError(f"model: dropout must be a number from 0 to 1, not {brief(dropout)}")
+    prefix, suffix, unknown = (
+        option(key, str) or "" for key in ("continuing_subword_prefix", "end_of_word_suffix", "unk_token")
+    )
+    fuse_unk, byte_fallback, whole_first = (
+        option(key, bool) or False for key in ("fuse_unk", "byte_fallback", "ignore_merges")
+    )
+    options = {"whole_first": whole_first, "dropout": float(dropout), "prefix": prefix, "suffix": suffix}
+    # A byte-level vocabulary with all bytes and neither prefix nor suffix has no unknown characters.
+    if is_byte_level and not prefix + suffix and strings.keys() >= byte_level.byte_of_character().keys():
+        return options
+    if model.get("unk_token") is not None and unknown not in strings:
+        raise VocabularyError(f"model: unk_token {unknown!r} is not in the vocab")
+    return options | {
+        "unit": "byte" if is_byte_level else "character",
+        "unk": unknown or None,
+        "fuse_unk": fuse_unk,
+        "byte_fallback": byte_fallback,
+    }
+
+
+def _without_version(merges: bytes | list[Any]) -> bytes | list[Any]:
+    """The merges without ``#version: 0.2``, the first line of a merges.txt, which stands in some files."""
+    if isinstance(merges, bytes):
+        if b'"#version' not in merges:
+            return merges
+        merges = json.loads(merges)
+    return [merge for merge in merges if not (isinstance(merge, str) and merge.startswith("#version"))]
+
+
+def _all_to_utf8(tokens: list[str]) -> list[bytes]:
+    """The UTF-8 of each token."""
+    try:
+        return list(map(str.encode, tokens))
+    except UnicodeEncodeError as error:
+        raise VocabularyError(f"token {error.object!r} has a lone surrogate: {error.reason}") from None
+
+
+def _added_token(entry: object) -> AddedToken:
+    """An added token as the file has it."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("content"), str) or type(entry.get("id")) is not int:
+        raise VocabularyError(f"added token {brief(entry)}: wanted an object with an id and a content")
+    where = f"added token {entry['content']!r}"
+    refuse_unknown(entry, f"id content {' '.join(_FLAGS)}", where)
+    flags = {flag: take(entry, flag, bool, where) for flag in _FLAGS}
+    return AddedToken(entry["content"], entry["id"], **flags)
+
+
+def _with_their_ids(tokens: list[AddedToken], vocab: Mapping[str, int]) -> list[AddedToken]:
+    """The added tokens, each once, if their ids are those that ``tokenizers`` gives them whatever the file says.
+
+    A token that is in the vocabulary has its id there; the others follow the vocabulary's size, in the file's order.
+    """
+    kept: dict[str, AddedToken] = {}
+    following = len(vocab)
     for token in tokens:
-        expected = vocabulary.id_of.get(token.content.encode("utf-8", "surrogatepass"))
+        if kept.get(token.content) == token:
+            continue
+        if token.content in kept:
+            raise VocabularyError(f"added token {token.content!r} is there twice, and not the same each time")
+        expected = vocab.get(token.content)
         if expected is None:
             expected, following = following, following + 1
         if token.id != expected:
             raise VocabularyError(
-                f"added token {token.content!r} has id {token.id}, but {expected} is what it would get"
+                f"added token {token.content!r} has id {token.id}, but {expected} is what tokenizers gives it"
             )
-    return AddedTokens(tokens)
+        kept[token.content] = token
+    if following > len(vocab):
+        owners = {number: string for string, number in vocab.items()}
+        for token in kept.values():
+            owner = owners.get(token.id, token.content)
+            if owner != token.content and token.content not in vocab:
+                raise VocabularyError(f"id {token.id} is given to the token {owner!r} and to added {token.content!r}")
+    return list(kept.values())

@@ -51,6 +51,12 @@ def compile_rule(rule: SplitRule) -> CompiledRule:
 
     A rule of no steps leaves the text whole.
     """
+    for split in rule:
+        if split.spelled:
+            raise VocabularyError(
+                f"the pattern {syntax.shown(split.pattern)} stands behind a ByteLevel, so it cuts between bytes, which "
+                "is not supported"
+            )
     matchers = [_matcher(split.pattern, split.syntax) for split in rule]
     edges = np.unique(np.concatenate([charsets.EVERYTHING, *(matcher.edges for matcher in matchers)]))
     kinds = [matcher.kinds[np.searchsorted(matcher.edges, edges, side="right") - 1] for matcher in matchers]

@@ -26,12 +26,16 @@ class Split:
     invert : whether matches and gaps change places
     syntax : in which dialect the pattern is written: *rust* as tiktoken reads it, *oniguruma* as a ``tokenizer.json``
         does (``\\p{N}{1,3}+``, ``$``, ``\\w`` and some folding of case differ)
+    spelled : whether the step sees each byte as its character of the byte alphabet
+        (:mod:`numbatok.loading.byte_level`), as a step after ``ByteLevel`` in a file does; it can cut between the bytes
+        of a character, as the digit ``²`` stands for the byte 0xB2
     """
 
     pattern: str
     behavior: Behavior = "isolated"
     invert: bool = False
     syntax: Syntax = "rust"
+    spelled: bool = False
 
 
 SplitRule = tuple[Split, ...]
