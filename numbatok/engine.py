@@ -32,7 +32,7 @@ from numbatok.kernels import (
 )
 from numbatok.kernels.jit import kernels
 from numbatok.memory import address_of
-from numbatok.patterns.known import WALKS, character_classes, parameters
+from numbatok.patterns.known import WALKS, character_classes
 from numbatok.scratch import Scratch
 from numbatok.text import as_bytes, raise_invalid, repair_surrogates
 from numbatok.vocabulary import Vocabulary
@@ -132,7 +132,7 @@ class Engine:
         self._fill_vocabulary()
         self._fill_added()
         self._set_table(dtypes.VIEW_CLASSES, character_classes(walker))
-        for place, value in parameters(walker).items():
+        for place, value in WALKS[walker].parameters.items():
             self._view[place] = value
         self._view[dtypes.VIEW_DROPS] = WALKS[walker].drops
         self._view[dtypes.VIEW_WALKER] = kernels[WALKS[walker].kernel].address

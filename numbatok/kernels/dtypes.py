@@ -61,6 +61,14 @@ LOWER = 32  # ... that only a small letter can be
 SCRIPT = 64  # of the script whose runs are cut out
 PUNCTUATION = 8  # and symbols, where nothing is a MARK
 DIGIT = 16  # where nothing is UPPER
+# Options of walkers.
+WHOLE_END = 1  # cl100k: white space that ends the text is one pretoken, whatever line ends are in it (`\s+$`)
+SUFFIX = 2  # o200k: a contraction goes with the word before it
+SLASHES = 4  # o200k: slashes go with line ends after others, as in `[\r\n/]*`
+SCRIPT_FIRST = 8  # o200k: runs of SCRIPT are cut out first
+CUT_DIGITS = 16  # GPT-2: each DIGIT is cut out before ...
+CUT_PUNCTUATION = 32  # ... or runs of PUNCTUATION are, and DIGIT, and each three of 0 to 9, after
+CUT_TOKENS = 64  # CLIP: GPT-2's rule cuts the pieces again
 CLASS_TABLE_SIZE = 1 << 21  # every value that four bytes can spell, valid or not
 
 # Stage 2: pretokens are keyed, prefetched and probed in groups of this many.
@@ -119,7 +127,7 @@ VIEW_ENCODER = 47  # ... and encode_documents
 VIEW_PROGRAM = 48  # uint32: header and tables of a compiled split rule, see walk_automaton.py
 VIEW_DROPS = 50  # 1: the split rule drops pieces, and its walker fills WORK_DROPPED
 VIEW_GROUP = 51  # numbers are cut into groups of so many: 1, 3, or 0 for any number
-VIEW_OPTIONS = 52  # what else the spellings of a walker's rule differ in: WHOLE_END, SUFFIX, ... of the walker
+VIEW_OPTIONS = 52  # what else the rules of a walker differ in: the bits from WHOLE_END on
 VIEW_FIELDS = 53
 
 # Fields of the scratch.
