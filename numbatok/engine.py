@@ -26,7 +26,7 @@ from numbatok.memory import address_of
 from numbatok.normalizers import restless
 from numbatok.parts import Parts
 from numbatok.patterns import unicode
-from numbatok.patterns.known import WALKERS, WALKS, character_classes, parameters
+from numbatok.patterns.known import WALKERS, WALKS, character_classes
 from numbatok.scratch import Scratch
 from numbatok.templates import Text
 from numbatok.text import as_bytes, raise_invalid, repair_surrogates
@@ -313,7 +313,7 @@ class Engine:
         view[dtypes.VIEW_WALKER] = _walker(WALKS[name].kernel)
         view[dtypes.VIEW_DROPS] = WALKS[name].drops
         self._set_table(dtypes.VIEW_CLASSES, character_classes(name))
-        for field, value in parameters(name).items():
+        for field, value in WALKS[name].parameters.items():
             view[field] = value
 
     def _fill_added(self) -> None:

@@ -1,5 +1,6 @@
 """The tokenizer: checks what it is given, and calls the kernels."""
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from numbatok import decoders
 from numbatok.added_tokens import AddedToken, AllowedSpecial
 from numbatok.batch import TokenBatch
 from numbatok.documents import types_of
@@ -381,6 +383,8 @@ class Tokenizer:
         ``ids`` is a one-dimensional array of any integer type, or a sequence of ints. Raises TypeError for anything
         else, and ValueError for an id that is not in the vocabulary, naming it and its position.
         """
+        if self._parts.decoder:
+            return self._decode_strings(as_ids(ids, self.vocab_size), skip_special_tokens).encode()
         return self._decode_one(ids, skip_special_tokens).tobytes()
 
     def decode(self, ids: object, *, errors: str = "replace", skip_special_tokens: bool = False) -> str:
@@ -391,6 +395,8 @@ class Tokenizer:
         >>> numbatok.get_encoding("gpt2").decode([15496, 995])
         'Hello world'
         """
+        if self._parts.decoder:
+            return self._decode_strings(as_ids(ids, self.vocab_size), skip_special_tokens)
         return str(self._decode_one(ids, skip_special_tokens).data, "utf-8", errors)
 
     def decode_batch(
@@ -398,6 +404,9 @@ class Tokenizer:
     ) -> list[str]:
         """The text of each document of a :class:`TokenBatch`, or of an iterable of sequences of ids."""
         ids, offsets = as_flat_ids(batch, self.vocab_size)
+        if self._parts.decoder:
+            spans = pairwise(offsets.tolist())
+            return [self._decode_strings(ids[begin:end], skip_special_tokens) for begin, end in spans]
         data, ends = self._decode(ids, offsets, skip_special_tokens, batch=True)
         text = data.tobytes()
         edges = [0, *ends.tolist()]
@@ -449,6 +458,24 @@ class Tokenizer:
         """The bytes of one document's ids."""
         array = as_ids(ids, self.vocab_size)
         return self._decode(array, np.array([0, len(array)]), skip_special_tokens, batch=False)[0]
+
+    @functools.cached_property
+    def _strings(self) -> dict[int, str]:
+        """The string of each id, for a vocabulary whose tokens are strings and not bytes of text."""
+        strings = {number: token.decode("utf-8", "replace") for number, token in self._vocabulary.token_of.items()}
+        strings.update((token.id, token.content) for token in self._added)
+        return strings
+
+    def _decode_strings(self, ids: Ids, skip_special_tokens: bool) -> str:
+        """The text that the decoder makes of the tokens' strings."""
+        skipped = {token.id for token in self._added if token.special} if skip_special_tokens else ()
+        numbers = ids.tolist()
+        try:
+            tokens = [self._strings[number] for number in numbers if number not in skipped]
+        except KeyError as error:
+            place = numbers.index(error.args[0])
+            raise unknown_id(ids, place, np.array([0, len(ids)]), self.vocab_size, False) from None
+        return decoders.decode(tokens, self._parts.decoder)
 
     def _decode(
         self, ids: Ids, offsets: Offsets, skip_special_tokens: bool, *, batch: bool

@@ -215,11 +215,9 @@ def test_tokens_out_of_reach() -> None:
 
 
 def test_added_tokens_that_share_an_id() -> None:
-    """Two added tokens of the vocabulary may have one id; others may not."""
+    """Which of them the reference finds is its hash table's affair, so they are refused."""
     settings = small.tokenizer_json(vocab={**small.tokenizer_json()["model"]["vocab"], "<a>": 5000, "<b>": 5000})
     settings["added_tokens"] = [added(id=5000, content="<a>"), added(id=5000, content="<b>")]
-    assert [(token.content, token.id) for token in parse(settings).added_tokens] == [("<a>", 5000), ("<b>", 5000)]
-    settings["added_tokens"].pop()
     check_refusal(settings, "id 5000 is given to two tokens")
 
 

@@ -119,7 +119,6 @@ def with_added(*tokens: AddedToken, **parts: object) -> Tokenizer:
         [],
         [AddedToken("<a>", 656), AddedToken("<b>", 657)],
         [AddedToken("<a>", 700), AddedToken("<b>", 9999, special=False)],
-        [AddedToken("<a>", 700), AddedToken("<b>", 700)],
         [AddedToken("re", small.ID_OF[b"re"]), AddedToken("<b>", 656)],
         [AddedToken("re", small.ID_OF[b"re"]), AddedToken("中 国", 5000, lstrip=True)],
     ],
@@ -135,9 +134,11 @@ def test_ids_of_added_tokens(tmp_path: Path, tokens: list[AddedToken]) -> None:
 
 def test_ids_that_a_file_can_not_give(tmp_path: Path) -> None:
     """They are refused, and nothing is written."""
-    for token in (AddedToken("re", 5000), AddedToken(" t", small.ID_OF[b" t"])):
-        with pytest.raises(VocabularyError, match="can't have the id .* in a tokenizer.json"):
+    for token in (AddedToken("re", 5000), AddedToken(" the", small.ID_OF[b" the"])):
+        with pytest.raises(VocabularyError, match=r"can't have the id .* in a tokenizer\.json"):
             with_added(token).save(tmp_path / "tokenizer.json")
+    with pytest.raises(VocabularyError, match="'<a>' and '<b>' have one id, 700"):
+        with_added(AddedToken("<a>", 700), AddedToken("<b>", 700)).save(tmp_path / "tokenizer.json")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -160,11 +161,13 @@ def test_prefix_space(tmp_path: Path) -> None:
         assert tokenizer.encode(text).tolist() == again.encode(text).tolist() == reference.encode(text).ids
 
 
-def test_what_can_not_be_saved(tmp_path: Path) -> None:
+def test_what_can_not_be_saved() -> None:
     """It is named."""
     spelled = Parts(Vocabulary.from_ranks(small.TOKENS), AddedTokens([]), (Split("a", spelled=True),))
     with pytest.raises(VocabularyError, match="follows a ByteLevel"):
         dumps(spelled)
+    with pytest.raises(VocabularyError, match="only where GPT-2's rule cuts it"):
+        dumps(Parts(spelled.vocabulary, spelled.added_tokens, (Split("a"),), prefix_space=True))
 
 
 def test_a_failed_save_leaves_nothing(tmp_path: Path, small_ranks, monkeypatch) -> None:
@@ -176,7 +179,7 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path, small_ranks, monkeypatch) 
         small_ranks.save(path)
     assert [file.name for file in tmp_path.iterdir()] == ["tokenizer.json"]
     assert path.read_text() == "old"
-    with pytest.raises(OSError):
+    with pytest.raises(FileNotFoundError):
         small_ranks.save(tmp_path / "absent" / "tokenizer.json")
 
 
@@ -217,7 +220,7 @@ def test_patterns_in_the_words_of_oniguruma(pattern: str, expected: str) -> None
     "pattern", [r"\s+$|x", r"\p{N}{1,3}+|\P{N}", r"(?:a|bc){2}+|.", r"\p{N}{2}?|\P{N}", r"(?s:a.)"]
 )
 def test_patterns_cut_alike(pattern: str) -> None:
-    """tiktoken with the pattern, and tokenizers with the other, find the same matches."""
+    """With the pattern tiktoken, and with the other tokenizers, find the same matches."""
     ranks = {bytes([byte]): byte for byte in range(256)}
     encoding = tiktoken.Encoding("bytes", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
     split = tokenizers.pre_tokenizers.Split(tokenizers.Regex(to_oniguruma(pattern)), "removed", invert=True)
@@ -232,7 +235,7 @@ def test_patterns_cut_alike(pattern: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", embedded.ENCODINGS)
+@pytest.mark.parametrize("name", [name for name in embedded.ENCODINGS if name != "o200k_harmony"])
 def test_embedded_encodings(tmp_path: Path, name: str) -> None:
     """Saved, OpenAI's encodings are to tokenizers what they are to tiktoken."""
     tokenizer = get_encoding(name)

@@ -72,7 +72,7 @@ class Walker:
         self._work = np.zeros(dtypes.WORK_FIELDS, np.int64)
         self._arrays: dict[int, np.ndarray] = {}
         self._set(self._view, dtypes.VIEW_CLASSES, known.character_classes(name))
-        for place, value in known.parameters(name).items():
+        for place, value in known.WALKS[name].parameters.items():
             self._view[place] = value
         self._kernel = kernels[known.WALKS[name].kernel]
 
@@ -280,6 +280,15 @@ def test_random_text_of_every_script(name: str, rounds: int) -> None:
 def test_corpus(name: str, corpus_text: str, rounds: int) -> None:
     """Text as people write it."""
     check(name, corpus_text[: 10_000 * rounds])
+
+
+def test_every_rule_has_one_walk() -> None:
+    """No rule is in two walks, and the first of each stands for all."""
+    assert len(known.WALKERS) == sum(len(walk.rules) for walk in known.WALKS.values())
+    for rule, name in known.WALKERS.items():
+        assert known.canonical(rule) == known.WALKS[name].rules[0]
+    unknown = (Split(r"\w+"),)
+    assert known.canonical(unknown) == unknown
 
 
 def test_spellings_cut_alike() -> None:

@@ -61,6 +61,14 @@ LOWER = 32  # ... that only a small letter can be
 SCRIPT = 64  # of the script whose runs are cut out
 PUNCTUATION = 8  # and symbols, where nothing is a MARK
 DIGIT = 16  # where nothing is UPPER
+# Options of walkers.
+WHOLE_END = 1  # cl100k: white space that ends the text is one pretoken, whatever line ends are in it (`\s+$`)
+SUFFIX = 2  # o200k: a contraction goes with the word before it
+SLASHES = 4  # o200k: slashes go with line ends after others, as in `[\r\n/]*`
+SCRIPT_FIRST = 8  # o200k: runs of SCRIPT are cut out first
+CUT_DIGITS = 16  # GPT-2: each DIGIT is cut out before ...
+CUT_PUNCTUATION = 32  # ... or runs of PUNCTUATION are, and DIGIT, and each three of 0 to 9, after
+CUT_TOKENS = 64  # CLIP: GPT-2's rule cuts the pieces again
 CLASS_TABLE_SIZE = 1 << 21  # every value that four bytes can spell, valid or not
 
 # In a table of restless characters (one byte a code point): may change in normalizing.
@@ -140,7 +148,7 @@ VIEW_LONGEST_CACHED = 98  # LONGEST_CACHED, or 0 where a pretoken's ids are not 
 VIEW_IDS_PER_BYTE = 99  # a pretoken has at most so many ids a byte (all kernels)
 VIEW_PROGRAM = 100  # uint32: header and tables of a compiled split rule, see walk_automaton.py
 VIEW_GROUP = 102  # numbers are cut into groups of so many: 1, 3, or 0 for any number
-VIEW_OPTIONS = 103  # what else the spellings of a walker's rule differ in: WHOLE_END, SUFFIX, ... of the walker
+VIEW_OPTIONS = 103  # what else the spellings of a walker's rule differ in: WHOLE_END, SUFFIX, ...
 VIEW_FIELDS = 104
 
 NO_TEXT, ANY_NON_ASCII, ANY_TEXT = range(3)

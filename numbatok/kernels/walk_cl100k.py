@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from numbatok.kernels.dtypes import ONE, VIEW_GROUP, VIEW_OPTIONS, WORK_STARTS, ZERO
+from numbatok.kernels.dtypes import ONE, VIEW_GROUP, VIEW_OPTIONS, WHOLE_END, WORK_STARTS, ZERO
 from numbatok.kernels.intrinsics import (
     ascii_letters,
     at,
@@ -28,16 +28,13 @@ from numbatok.kernels.starts import (
     wide_classes,
 )
 
-#: Option: white space that ends the text is one pretoken, whatever line ends are in it (``\s+$`` before ``\s*[\r\n]``).
-WHOLE_END = 1
-
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
 def walk_cl100k(view, work, text, length, base, stop, blocks):
     r"""Walk ``C|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+``.
 
     ``C`` is ``(?i:'s|'t|'re|'ve|'m|'ll|'d)``. VIEW_GROUP is 3, 1 for ``\p{N}``, or 0 for ``\p{N}+``; with marks in the
-    class table as letters, they go with letters.
+    class table as letters, they go with letters. Option: WHOLE_END.
 
     A run of letters begins a pretoken unless it is drawn to the character before: white space on the same line, which
     a scan always reaches alone, or the one and only character of a run of others that no U+0020 draws to itself

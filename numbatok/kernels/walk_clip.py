@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from numbatok.kernels.dtypes import ALL_ONES, ONE, VIEW_OPTIONS, WORK_DROPPED, WORK_STARTS, ZERO
+from numbatok.kernels.dtypes import ALL_ONES, CUT_TOKENS, ONE, VIEW_OPTIONS, WORK_DROPPED, WORK_STARTS, ZERO
 from numbatok.kernels.intrinsics import (
     array_at,
     ascii_letters,
@@ -23,9 +23,6 @@ from numbatok.kernels.starts import (
     wide_classes,
 )
 from numbatok.kernels.walk_r50k import contraction_bytes
-
-#: Option: GPT-2's rule cuts the pieces again.
-CUT_TOKENS = 1
 
 _START = np.frombuffer(b"<|startoftext|>", np.uint8).copy()
 _END = np.frombuffer(b"<|endoftext|>", np.uint8).copy()

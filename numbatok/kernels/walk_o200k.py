@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from numbatok.kernels.dtypes import ONE, VIEW_GROUP, VIEW_OPTIONS, WORK_STARTS, ZERO
+from numbatok.kernels.dtypes import ONE, SCRIPT_FIRST, SLASHES, SUFFIX, VIEW_GROUP, VIEW_OPTIONS, WORK_STARTS, ZERO
 from numbatok.kernels.intrinsics import ascii_letters, at, equal_to, field, in_range, put, table, trailing_zeros
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
@@ -18,12 +18,6 @@ from numbatok.kernels.starts import (
     valid_bits,
     wide_classes,
 )
-
-#: Options: a contraction goes with the word before it; slashes go with line ends after others, as in ``[\r\n/]*``; runs
-#: of SCRIPT are cut out first.
-SUFFIX = 1
-SLASHES = 2
-SCRIPT_FIRST = 4
 
 # What a character is to the next one: nothing, one of the script, part of a word, the first or second number of a
 # group, the only one of its others, one of several, one of the line ends and slashes after others. In this order, so
@@ -132,8 +126,9 @@ def walk_o200k(view, work, text, length, base, stop, blocks):
 
     ``P`` is ``[^\r\n\p{L}\p{N}]``, ``U`` is ``[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]``, ``L`` is
     ``[\p{Ll}\p{Lm}\p{Lo}\p{M}]`` and ``C`` is ``(?i:'s|'t|'re|'ve|'m|'ll|'d)``. VIEW_GROUP as in
-    :func:`numbatok.kernels.walk_cl100k.walk_cl100k`, VIEW_OPTIONS of this module. With SCRIPT_FIRST (and groups of
-    three) ``\p{Han}+`` comes before all, and U and L are without Han.
+    :func:`numbatok.kernels.walk_cl100k.walk_cl100k`. Options: SUFFIX, without which there is no ``C``; SLASHES, without
+    which others end in ``[\r\n]*``; and SCRIPT_FIRST, with which (and groups of three) ``\p{Han}+`` comes before all,
+    and U and L are without Han.
 
     White space, numbers, and what draws a word are as in that walker; the words are runs of letters and marks, which
     end early:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from numbatok.kernels.dtypes import ONE, VIEW_OPTIONS, WORK_STARTS, ZERO
+from numbatok.kernels.dtypes import CUT_DIGITS, ONE, VIEW_OPTIONS, WORK_STARTS, ZERO
 from numbatok.kernels.intrinsics import (
     array_at,
     ascii_letters,
@@ -25,11 +25,6 @@ from numbatok.kernels.starts import (
     wide_classes,
 )
 from numbatok.kernels.walk_r50k import contraction_bytes
-
-#: Options: the step before cuts out each digit, or runs of punctuation; in what is left, runs of digits are cut out
-#: again, and from these each three of 0 to 9.
-CUT_DIGITS = 1
-CUT_PUNCTUATION = 2
 
 
 @helper

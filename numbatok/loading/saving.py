@@ -14,7 +14,7 @@ from numbatok.loading.tokenizer_json import KEPT_SECTIONS
 from numbatok.memory import no_collection
 from numbatok.parts import Parts
 from numbatok.patterns.known import canonical
-from numbatok.patterns.rules import Split
+from numbatok.patterns.rules import GPT2, Split
 from numbatok.templates import Piece, Special, Template, Text
 from numbatok.vocabulary import Vocabulary
 
@@ -89,6 +89,13 @@ def _give_ids(parts: Parts, vocab: dict[str, int]) -> None:
 
     It looks an added token up in the vocabulary; those that are not there follow its size, in order.
     """
+    owners: dict[int, str] = {}
+    for token in parts.added_tokens:
+        if owners.setdefault(token.id, token.content) != token.content:
+            raise VocabularyError(
+                f"the added tokens {owners[token.id]!r} and {token.content!r} have one id, {token.id}, of which "
+                "tokenizers would find only one in a text, so they can't stand in a tokenizer.json"
+            )
     following = len(vocab)
     expected = []
     for token in parts.added_tokens:
@@ -162,16 +169,16 @@ def _sections(parts: Parts) -> dict[str, Any]:
         raise VocabularyError(
             "only a tokenizer that came from a tokenizer.json can be saved with a normalizer or without a byte alphabet"
         )
-    steps = [_split(step) for step in canonical(parts.rule)]
-    steps.append({"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False})
-    if parts.prefix_space:
-        steps.insert(0, steps.pop() | {"add_prefix_space": True})
-    byte_level_section = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+    is_gpt2 = canonical(parts.rule) == (Split(GPT2),)
+    if parts.prefix_space and not is_gpt2:
+        raise VocabularyError("a tokenizer.json can put a space before the text only where GPT-2's rule cuts it")
+    ending = {"type": "ByteLevel", "add_prefix_space": parts.prefix_space, "trim_offsets": True, "use_regex": is_gpt2}
+    steps = [] if is_gpt2 else [_split(step) for step in canonical(parts.rule)]
     return {
         "normalizer": None,
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": steps},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*steps, ending]} if steps else ending,
         "post_processor": _post_processor(parts.template),
-        "decoder": byte_level_section,
+        "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
     }
 
 

@@ -1,7 +1,6 @@
 """``tokenizer.json``, the format of Hugging Face tokenizers: what of it is supported, and the rest refused by name."""
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Set
 from typing import Any
 
@@ -137,24 +136,15 @@ def vocabulary(
         # A token with a character outside the alphabet is out of the merges' reach, and its UTF-8 can be another
         # token's spelling. Where it is an added token, as in DeepSeek's files, it belongs there alone.
         apart |= {string for string in names if not strange.isdisjoint(string)}
-    shared: set[str] = set()
-    if len(set(strings.values())) < len(strings):
-        # Added tokens may share an id, as in OpenAI's o200k_harmony; they need no place in the vocabulary.
-        others = {number for string, number in strings.items() if string not in added}
-        times = Counter(strings.values())
-        shared = {s for s in added & strings.keys() if times[strings[s]] > 1 and strings[s] not in others}
-        apart |= shared
     unreachable = [
         (strings[string], data)
         for string, data in zip(apart, _all_to_utf8([*apart]), strict=True)
         if string not in added
     ]
     if apart:
-        strings = dict(strings)
-        for string in shared:
-            del strings[string]
         _check_ids(strings)
-        for string in apart - shared:
+        strings = dict(strings)
+        for string in apart:
             del strings[string]
         if not strings:
             raise VocabularyError("the vocab has no token that a text can become, such as the byte alphabet's 256")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from numbatok.kernels import dtypes
 from numbatok.patterns import unicode
 from numbatok.patterns.rules import GPT2, Behavior, Split, SplitRule, Syntax
 
@@ -60,21 +61,19 @@ class Walk:
     kernel : name of the kernel
     classes : makes the classes of all code points, uint8[0x110000] of the bits in :mod:`numbatok.kernels.dtypes`
     rules : the spellings; the first stands for all
-    parameters : fields of the view that tell the walks of one kernel apart, by name
+    parameters : value of each field of the view that tells the walks of one kernel apart, VIEW_GROUP and VIEW_OPTIONS
     drops : whether some pieces are dropped, and so marked in WORK_DROPPED
     """
 
     kernel: str
     classes: Callable[[], npt.NDArray[np.uint8]]
     rules: tuple[SplitRule, ...]
-    parameters: Mapping[str, int] = field(default_factory=dict)
+    parameters: Mapping[int, int] = field(default_factory=dict)
     drops: bool = False
 
 
 def _marked(**groups: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
     """Classes of code points: the bit of each name in the dtypes module where its array is true."""
-    from numbatok.kernels import dtypes
-
     points = np.zeros(unicode.CODE_POINTS, np.uint8)
     for name, members in groups.items():
         points[members] |= np.uint8(getattr(dtypes, name))
@@ -102,8 +101,6 @@ def _cased_classes() -> npt.NDArray[np.uint8]:
 
 def _classes_with_han() -> npt.NDArray[np.uint8]:
     """The same with Han, whose marks count as no marks."""
-    from numbatok.kernels import dtypes
-
     points = _cased_classes()
     han = _members("han")
     points[han] = points[han] & ~np.uint8(dtypes.MARK) | np.uint8(dtypes.SCRIPT)
@@ -179,14 +176,14 @@ WALKS: dict[str, Walk] = {
         _plain_classes,
         _gapless(*_GPT2_SPELLINGS),
     ),
-    # OpenAI's pattern until tiktoken 0.9; Llama 3, Phi-4, OLMo 2, GLM-4, SmolLM3.
+    # Llama 3, Phi-4, OLMo 2, GLM-4, SmolLM3, and conversions of OpenAI's.
     "cl100k": Walk(
         "walk_cl100k",
         _plain_classes,
         _gapless(cl100k_pattern(r"\p{N}{1,3}")),
-        {"VIEW_GROUP": 3},
+        {dtypes.VIEW_GROUP: 3},
     ),
-    # White space at the end of the text is one pretoken: "\n  " there, which others cut after the line's end.
+    # tiktoken's. White space at the text's end is one pretoken: "\n  " there, which others cut after the line's end.
     "cl100k_whole_end": Walk(
         "walk_cl100k",
         _plain_classes,
@@ -194,27 +191,34 @@ WALKS: dict[str, Walk] = {
             *_gapless(cl100k_pattern(r"\p{N}{1,3}").replace(_BLANKS, rf"\s+\z|{_BLANKS}")),
             *_gapless(_CL100K, syntaxes=("rust",)),
         ),
-        {"VIEW_GROUP": 3, "VIEW_OPTIONS": 1},
+        {dtypes.VIEW_GROUP: 3, dtypes.VIEW_OPTIONS: dtypes.WHOLE_END},
     ),
-    "qwen2": Walk("walk_cl100k", _plain_classes, _gapless(cl100k_pattern(r"\p{N}")), {"VIEW_GROUP": 1}),
-    "cl100k_any_digits": Walk("walk_cl100k", _plain_classes, _gapless(cl100k_pattern(r"\p{N}+")), {"VIEW_GROUP": 0}),
-    "qwen3_5": Walk("walk_cl100k", _classes_with_marks, _gapless(_QWEN35), {"VIEW_GROUP": 1}),
+    # Qwen 1, 2, 2.5, 3.
+    "qwen2": Walk("walk_cl100k", _plain_classes, _gapless(cl100k_pattern(r"\p{N}")), {dtypes.VIEW_GROUP: 1}),
+    "cl100k_any_digits": Walk(
+        "walk_cl100k", _plain_classes, _gapless(cl100k_pattern(r"\p{N}+")), {dtypes.VIEW_GROUP: 0}
+    ),
+    # Qwen 3.5, 3.6.
+    "qwen3_5": Walk("walk_cl100k", _classes_with_marks, _gapless(_QWEN35), {dtypes.VIEW_GROUP: 1}),
     # GPT-4o, GPT-OSS, Llama 4.
     "o200k": Walk(
         "walk_o200k",
         _cased_classes,
         _gapless(o200k_pattern(r"\p{N}{1,3}", rf"{_CONTRACTIONS}?")),
-        {"VIEW_GROUP": 3, "VIEW_OPTIONS": 1 | 2},
+        {dtypes.VIEW_GROUP: 3, dtypes.VIEW_OPTIONS: dtypes.SUFFIX | dtypes.SLASHES},
     ),
     # Mistral's Tekken, Nemotron.
     "tekken": Walk(
-        "walk_o200k", _cased_classes, _gapless(o200k_pattern(r"\p{N}")), {"VIEW_GROUP": 1, "VIEW_OPTIONS": 2}
+        "walk_o200k",
+        _cased_classes,
+        _gapless(o200k_pattern(r"\p{N}")),
+        {dtypes.VIEW_GROUP: 1, dtypes.VIEW_OPTIONS: dtypes.SLASHES},
     ),
     "kimi_k2": Walk(
         "walk_o200k",
         _classes_with_han,
         _gapless(o200k_pattern(r"\p{N}{1,3}", rf"{_CONTRACTIONS}?", r"[\r\n]*", r"[\p{Han}]+|", _NOT_HAN)),
-        {"VIEW_GROUP": 3, "VIEW_OPTIONS": 1 | 4},
+        {dtypes.VIEW_GROUP: 3, dtypes.VIEW_OPTIONS: dtypes.SUFFIX | dtypes.SCRIPT_FIRST},
     ),
     # DeepSeek V3, V3.1, R1, V4.
     "deepseek_v3": Walk(
@@ -224,14 +228,14 @@ WALKS: dict[str, Walk] = {
             *_in_each_syntax(*map(Split, _DEEPSEEK)),
             *_in_each_syntax(*(Split(step.replace(r"\r\n", "\r\n")) for step in _DEEPSEEK)),
         ),
-        {"VIEW_GROUP": 3},
+        {dtypes.VIEW_GROUP: 3},
     ),
     # StarCoder, Refact, Command-R.
     "starcoder": Walk(
         "walk_parts",
         _digit_classes,
         tuple(rule for gpt2 in _GPT2_SPELLINGS for rule in _in_each_syntax(Split(DIGITS), Split(gpt2))),
-        {"VIEW_OPTIONS": 1},
+        {dtypes.VIEW_OPTIONS: dtypes.CUT_DIGITS},
     ),
     "falcon": Walk(
         "walk_parts",
@@ -243,7 +247,7 @@ WALKS: dict[str, Walk] = {
                 Split(PUNCTUATION, "contiguous"), Split(gpt2), Split(DIGITS, "contiguous"), Split("[0-9][0-9][0-9]")
             )
         ),
-        {"VIEW_OPTIONS": 2},
+        {dtypes.VIEW_OPTIONS: dtypes.CUT_PUNCTUATION},
     ),
     "bloom": Walk("walk_bloom", _bloom_classes, _in_each_syntax(Split(_BLOOM))),
     "clip": Walk("walk_clip", _plain_classes, _in_each_syntax(_CLIP), drops=True),
@@ -252,7 +256,7 @@ WALKS: dict[str, Walk] = {
         "walk_clip",
         _plain_classes,
         tuple(rule for gpt2 in _GPT2_SPELLINGS for rule in _in_each_syntax(_CLIP, Split(gpt2))),
-        {"VIEW_OPTIONS": 1},
+        {dtypes.VIEW_OPTIONS: dtypes.CUT_TOKENS},
         drops=True,
     ),
 }
@@ -270,15 +274,6 @@ def canonical(rule: SplitRule) -> SplitRule:
 @functools.cache
 def character_classes(name: str) -> npt.NDArray[np.uint8]:
     """The class table of a walk: uint8[2^21], one class a code point, OTHER past the last one."""
-    from numbatok.kernels import dtypes
-
     table = np.full(dtypes.CLASS_TABLE_SIZE, dtypes.OTHER, np.uint8)
     table[: unicode.CODE_POINTS] = WALKS[name].classes()
     return table
-
-
-def parameters(name: str) -> dict[int, int]:
-    """Field and value of what a walk's kernel reads from the view besides the class table."""
-    from numbatok.kernels import dtypes
-
-    return {getattr(dtypes, key): value for key, value in WALKS[name].parameters.items()}
