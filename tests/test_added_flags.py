@@ -71,7 +71,8 @@ def test_flags(name: str, prefix_space: bool, seed: int) -> None:
             try:
                 ids = reference.encode(text, add_special_tokens=False).ids
             except BaseException as error:  # it panics where a token's white space was another's before
-                assert "bad split" in str(error)
+                if "bad split" not in str(error):
+                    raise
                 continue
             texts.append(text)
             wanted.append(ids)
