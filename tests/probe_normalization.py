@@ -25,8 +25,11 @@ FORMS = {name: getattr(normalizers, name)().normalize_str for name in ("NFC", "N
 OVERLAY, IOTA_BELOW = "\u0334", "\u0345"  # of the combining classes 1 and 240, the first and the last
 
 
-def nonstarters() -> set[str]:
-    """Characters with a combining class other than 0: the reference moves them before or after others."""
+def moving_characters() -> set[str]:
+    """Characters that the reference moves before or after others, or what they decompose to.
+
+    Their combining class is not 0, but for U+0F73, U+0F75 and U+0F81: only what those become has another class.
+    """
     nfd = FORMS["NFD"]
     return {
         character
@@ -39,7 +42,7 @@ def nonstarters() -> set[str]:
 def probe_characters(newest: ModuleType) -> np.ndarray:
     """What :func:`frozen.characters` is to return; classes and unassigned characters are those of ``newest``."""
     table = np.zeros(frozen.CODE_POINTS, np.int32)
-    moving = nonstarters()
+    moving = moving_characters()
     strip_accents = normalizers.StripAccents().normalize_str
     composed_last = {FORMS["NFD"](c)[-1] for c in CHARACTERS if FORMS["NFD"](c) != c == FORMS["NFC"](c)}
     for character in CHARACTERS:
@@ -50,7 +53,7 @@ def probe_characters(newest: ModuleType) -> np.ndarray:
             changed = normalize(character)
             if changed != character or (name in ("NFC", "NFKC") and character in composed_last):
                 flags |= frozen.MAY_CHANGE[name]
-            if name in ("NFD", "NFKD") and changed != character and changed[0] in moving and character not in moving:
+            if name in ("NFD", "NFKD") and changed[0] in moving and newest.combining(character) == 0:
                 flags |= frozen.MARKS_ALONE[name]
         if character in moving:
             flags |= newest.combining(character) << frozen.CLASS_SHIFT

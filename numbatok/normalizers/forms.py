@@ -33,9 +33,9 @@ _MANY_MARKS = 32
 
 
 @functools.cache
-def _decomposed(form: str, character: str) -> str:
+def _decomposed(form: Literal["NFD", "NFKD"], character: str) -> str:
     """The full decomposition of one character, of which there are few thousand."""
-    return unicodedata.normalize(form.replace("C", "D"), character)
+    return unicodedata.normalize(form, character)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,8 @@ class _Form(Normalizer):
 
     def _in_order(self, marks: str) -> str:
         """Nothing but marks, decomposed and in canonical order."""
-        codes = code_points("".join(_decomposed(self.form, mark) for mark in marks))
+        form: Literal["NFD", "NFKD"] = "NFKD" if "K" in self.form else "NFD"
+        codes = code_points("".join(_decomposed(form, mark) for mark in marks))
         return text_of(codes[np.argsort(characters()[codes] >> CLASS_SHIFT, kind="stable")])
 
 

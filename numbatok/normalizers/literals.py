@@ -128,15 +128,15 @@ class _Parser:
         if letter in _CONTROLS:
             return _members_of(_CONTROLS[letter])
         if letter in "sS":
-            return white_space() == (letter == "s")
+            return white_space() ^ np.bool_(letter == "S")
         if letter in "dD":
-            return in_categories("Nd") == (letter == "d")
+            return in_categories("Nd") ^ np.bool_(letter == "D")
         if letter in "pP":
             found = re.compile(r"\{([A-Z][a-z]?)\}").match(self.pattern, self.place)
             if found is None or not any(name.startswith(found[1]) for name in CATEGORIES):
                 self._refuse(f"\\{letter} of what is no general category")
             self.place = found.end()
-            return in_categories(found[1]) == (letter == "p")
+            return in_categories(found[1]) ^ np.bool_(letter == "P")
         if letter.isascii() and not letter.isalnum() and letter.isprintable():
             return _members_of(letter)
         self._refuse(f"the escape \\{letter}")
