@@ -11,7 +11,7 @@ import os
 import random
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,14 @@ from numbatok.memory import address_of
 from numbatok.normalizers import restless
 from numbatok.parts import Parts
 from numbatok.patterns import unicode
-from numbatok.patterns.known import WALKERS, WALKS, character_classes
+from numbatok.patterns.known import WALKS, character_classes, walk_of
 from numbatok.scratch import Scratch
 from numbatok.templates import Text
 from numbatok.text import as_bytes, raise_invalid, repair_surrogates
 from numbatok.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from numbatok.patterns.fallback import RegexRule
 
 Ids = npt.NDArray[np.uint32]
 
@@ -150,8 +153,10 @@ class Encoded(NamedTuple):
 class Engine:
     """Tables of one tokenizer, immutable once built, and a stack of scratches that callers take and put back."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, regex_rule: "RegexRule | None" = None) -> None:
         self._parts = parts
+        self._regex_rule = regex_rule
+        self._cuts_text = parts.prefix_space or regex_rule is not None  # here, between all added tokens
         self._vocabulary = vocabulary = parts.vocabulary
         self._added = added = parts.added_tokens
         self._arrays: list[npt.NDArray[np.generic]] = []
@@ -170,11 +175,11 @@ class Engine:
         self.everything_allowed = np.full(max(len(added), 1), dtypes.ADDED_AS_TOKEN, np.uint8)
         self._actions: dict[tuple[frozenset[str], frozenset[str]], npt.NDArray[np.uint8]] = {}
         self.decoder = Decoder(vocabulary, added)
-        self._restless = None if parts.prefix_space or parts.normalizer is None else restless(parts.normalizer)
+        self._restless = None if self._cuts_text or parts.normalizer is None else restless(parts.normalizer)
         if self._restless is not None:
             ascii_changes = self._restless[:128].any()
             self._view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT if ascii_changes else dtypes.ANY_NON_ASCII
-        elif parts.prefix_space or parts.normalizer is not None:
+        elif self._cuts_text or parts.normalizer is not None:
             self._view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT
         self._frames = {
             (pair, special): frame_of(parts.template.pair if pair else parts.template.single, special)
@@ -299,8 +304,9 @@ class Engine:
 
     def _fill_rule(self) -> None:
         """The walker of the split rule, and the tables that it runs on."""
-        rule, view = self._parts.rule, self._view
-        name = WALKERS.get(rule)
+        rule = self._parts.rule if self._regex_rule is None else ()
+        view = self._view
+        name = walk_of(rule)
         if name is None:
             from numbatok.patterns.compile import compile_rule
 
@@ -563,26 +569,32 @@ class Engine:
             else:
                 segment = ctypes.string_at(address + start, stop - start).decode()
                 data = np.frombuffer(normalizer.normalize(segment).encode(), np.uint8)
-            if self._parts.prefix_space:
-                rows += [(*row, start) for row in self._spaced(scratch, data, start, owner, second, kept)]
+            if self._cuts_text:
+                rows += [(*row, start) for row in self._cut(scratch, data, start, owner, second, kept)]
             else:
                 kept.append(data)
                 rows.append((address_of(data), len(data), start))
         return rows
 
-    def _spaced(
+    def _cut(
         self, scratch: Scratch, data: npt.NDArray[np.uint8], start: int, owner: int, second: bool, kept: "Kept"
     ) -> Iterator[tuple[int, int]]:
-        """The documents of a normalized segment where each text between added tokens begins with a space."""
+        """The documents of a normalized segment: texts between added tokens, with a space before, or pieces of them."""
         for begin, end, token in self._segments(scratch, dtypes.VIEW_NORMALIZED_TRIE, address_of(data), len(data)):
             if token is not None:
                 yield self._token_row(scratch, token, start, owner, second)
                 continue
             part = data[begin:end]
-            if part[0] != ord(" "):
+            if self._parts.prefix_space and part[0] != ord(" "):
                 part = np.concatenate([np.frombuffer(b" ", np.uint8), part])
             kept.append(part)
-            yield address_of(part), len(part)
+            if self._regex_rule is None:
+                yield address_of(part), len(part)
+                continue
+            starts, dropped = self._regex_rule.cut(part.tobytes().decode())
+            for first, last, gone in zip(starts, [*starts[1:], len(part)], dropped, strict=True):
+                if not gone:
+                    yield address_of(part) + int(first), int(last - first)
 
     def _token_row(self, scratch: Scratch, token: int, start: int, owner: int, second: bool) -> tuple[int, int]:
         """The document of an added token that stands at byte ``start``, unless the caller refuses it."""
@@ -604,7 +616,7 @@ class Engine:
 
     def _switch_tries(self, scratch: Scratch, kept: "Kept") -> None:
         """Turn off the search for added tokens that the documents have already been cut at."""
-        scratch.record[dtypes.WORK_TRIES_OFF] = (2 if self._parts.prefix_space else 1) if kept.normalized else 0
+        scratch.record[dtypes.WORK_TRIES_OFF] = (2 if self._cuts_text else 1) if kept.normalized else 0
 
     @staticmethod
     def _found_in(documents: Documents, frame: Frame, found: DisallowedToken) -> DisallowedToken:
@@ -661,6 +673,9 @@ class Engine:
         with self.scratch() as scratch:
             source, length = self._place(scratch, source, errors)
             address = int(scratch.record[dtypes.WORK_TEXT])
+            if self._regex_rule is not None:
+                starts, _ = self._regex_rule.cut(ctypes.string_at(address, length).decode())
+                return np.append(starts, length)
             boundaries = np.empty(length + 1, np.int64)
             arguments = (scratch.address, address, length, 0, address_of(boundaries), len(boundaries))
             while (status := encode.split_text(*arguments)) < 0:

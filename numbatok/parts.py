@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from numbatok.added_tokens import AddedTokens
 from numbatok.decoders import Decoder
 from numbatok.normalizers import Normalizer
-from numbatok.patterns.rules import SplitRule
+from numbatok.patterns.rules import PatternEngine, SplitRule
 from numbatok.templates import PLAIN, Template
 from numbatok.vocabulary import Vocabulary
 
@@ -28,6 +28,7 @@ class Parts:
     name : what the tokenizer was loaded as, not part of its content
     settings : the JSON of the file's sections that :meth:`Tokenizer.save` writes back as they came (normalizer,
         pre_tokenizer, post_processor, decoder), or None where they are made from the parts; not part of its content
+    pattern_engine : ``"automaton"``, or ``"regex"`` where the package ``regex`` may run a rule that no automaton can
     """
 
     vocabulary: Vocabulary
@@ -40,3 +41,4 @@ class Parts:
     unreachable: tuple[tuple[int, bytes], ...] = ()
     name: str = field(default="", compare=False)
     settings: str | None = field(default=None, compare=False)
+    pattern_engine: PatternEngine = "automaton"

@@ -1,6 +1,7 @@
 """The tokenizer: checks what it is given, and calls the kernels."""
 
 import functools
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -14,16 +15,18 @@ from numbatok import decoders
 from numbatok.added_tokens import AddedToken, AllowedSpecial
 from numbatok.batch import TokenBatch
 from numbatok.documents import types_of
-from numbatok.errors import DisallowedToken, UnknownId
+from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
 from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
 from numbatok.locks import building
 from numbatok.memory import no_collection
 from numbatok.parts import Parts
-from numbatok.patterns.known import WALKERS, canonical
+from numbatok.patterns.known import canonical, walk_of
+from numbatok.patterns.rules import PatternEngine
 from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte, check_errors
 
 if TYPE_CHECKING:
     from numbatok.engine import Engine
+    from numbatok.patterns.fallback import RegexRule
 
 # The defaults of encoding calls: told by identity, which costs a short call less than comparing.
 _ALL: Literal["all"] = "all"
@@ -41,10 +44,7 @@ class Tokenizer:
     """
 
     def __init__(self, parts: Parts) -> None:
-        if parts.rule not in WALKERS:
-            from numbatok.patterns.compile import compile_rule
-
-            compile_rule(parts.rule)  # names what of a pattern can't be compiled, before anything is encoded
+        self._regex_rule = _regex_rule(parts)
         self._parts = parts
         self._vocabulary = parts.vocabulary
         self._added = parts.added_tokens
@@ -59,6 +59,7 @@ class Tokenizer:
         *,
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
+        pattern_engine: PatternEngine = "automaton",
     ) -> "Tokenizer":
         """Load a tokenizer from a file or a directory. What it is, its content tells.
 
@@ -68,21 +69,24 @@ class Tokenizer:
             directory with one of them, or with ``vocab.json`` and ``merges.txt``. A ``tokenizer.json`` is preferred.
         pattern : the regular expression that cuts the text, for a rank file, which has none
         special_tokens : the special tokens and their ids, for a rank file or ``vocab.json``
+        pattern_engine : ``"regex"`` lets the package ``regex`` run a pattern that no automaton can, such as one with
+            back-references, with a RuntimeWarning: it is slow, and its time has no bound
 
         Raises OSError where the file can't be read, and VocabularyError that names what is damaged or not supported.
         """
         from numbatok.loading.files import load
 
-        return cls(load(path, pattern=pattern, special_tokens=special_tokens))
+        parts = load(path, pattern=pattern, special_tokens=special_tokens)
+        return cls(replace(parts, pattern_engine=pattern_engine))
 
     @classmethod
-    def from_str(cls, content: str) -> "Tokenizer":
-        """Load the content of a ``tokenizer.json``; raises VocabularyError as :meth:`from_file` does."""
+    def from_str(cls, content: str, *, pattern_engine: PatternEngine = "automaton") -> "Tokenizer":
+        """Load the content of a ``tokenizer.json``; ``pattern_engine`` and errors are those of :meth:`from_file`."""
         from numbatok.loading.tokenizer_json import parse
 
         if not isinstance(content, str):
             raise TypeError(f"content must be the str of a tokenizer.json, not {type(content).__name__}")
-        return cls(parse(content))
+        return cls(replace(parse(content), pattern_engine=pattern_engine))
 
     @classmethod
     def from_pretrained(
@@ -92,6 +96,7 @@ class Tokenizer:
         revision: str | None = None,
         token: str | bool | None = None,
         local_files_only: bool = False,
+        pattern_engine: PatternEngine = "automaton",
     ) -> "Tokenizer":
         """Load the tokenizer of a model on the Hugging Face Hub, by way of its cache; or of a local directory.
 
@@ -102,14 +107,15 @@ class Tokenizer:
         """
         from numbatok.loading.hub import load
 
-        return cls(load(name, revision=revision, token=token, local_files_only=local_files_only))
+        parts = load(name, revision=revision, token=token, local_files_only=local_files_only)
+        return cls(replace(parts, pattern_engine=pattern_engine))
 
     @classmethod
-    def from_huggingface(cls, tokenizer: Any) -> "Tokenizer":
+    def from_huggingface(cls, tokenizer: Any, *, pattern_engine: PatternEngine = "automaton") -> "Tokenizer":
         """Take over a ``tokenizers.Tokenizer``, or the one inside a fast tokenizer of ``transformers``."""
         from numbatok.loading.peers import from_huggingface
 
-        return cls(from_huggingface(tokenizer))
+        return cls(replace(from_huggingface(tokenizer), pattern_engine=pattern_engine))
 
     @classmethod
     def from_tiktoken(
@@ -119,6 +125,7 @@ class Tokenizer:
         pattern: str | None = None,
         special_tokens: Mapping[str, int] | None = None,
         name: str = "",
+        pattern_engine: PatternEngine = "automaton",
     ) -> "Tokenizer":
         """Take over a ``tiktoken.Encoding``, or a mapping of tokens to ranks, which needs a ``pattern`` besides.
 
@@ -126,7 +133,8 @@ class Tokenizer:
         """
         from numbatok.loading.peers import from_tiktoken
 
-        return cls(from_tiktoken(encoding, pattern=pattern, special_tokens=special_tokens, name=name))
+        parts = from_tiktoken(encoding, pattern=pattern, special_tokens=special_tokens, name=name)
+        return cls(replace(parts, pattern_engine=pattern_engine))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a ``tokenizer.json`` that ``tokenizers`` loads, and that gives the same ids there.
@@ -149,7 +157,9 @@ class Tokenizer:
 
     def _content(self) -> Parts:
         """The parts, with the split rule in the spelling that stands for all that cut alike."""
-        return replace(self._parts, rule=canonical(self._parts.rule))
+        if self._regex_rule is not None:
+            return self._parts
+        return replace(self._parts, rule=canonical(self._parts.rule), pattern_engine="automaton")
 
     def __eq__(self, other: object) -> bool:
         return self._content() == other._content() if isinstance(other, Tokenizer) else NotImplemented
@@ -421,7 +431,7 @@ class Tokenizer:
                 with no_collection():
                     from numbatok.engine import Engine
 
-                    self._engine = Engine(self._parts)
+                    self._engine = Engine(self._parts, self._regex_rule)
             return self._engine
 
     def _actions(
@@ -485,6 +495,23 @@ class Tokenizer:
             return engine.decoder.decode(ids, offsets, bool(skip_special_tokens))
         except UnknownId as found:
             raise unknown_id(ids, found.place, offsets, self.vocab_size, batch) from None
+
+
+def _regex_rule(parts: Parts) -> "RegexRule | None":
+    """What runs the split rule if no automaton can and the caller allows it; VocabularyError names what is wrong."""
+    if parts.pattern_engine not in ("automaton", "regex"):
+        raise ValueError(f'pattern_engine must be "automaton" or "regex", not {parts.pattern_engine!r}')
+    try:
+        walk_of(parts.rule)
+    except VocabularyError as error:
+        if parts.pattern_engine == "automaton":
+            raise VocabularyError(f'{error} (pattern_engine="regex" may run it, slowly)') from None
+        from numbatok.patterns.fallback import compile_with_regex
+
+        rule = compile_with_regex(parts.rule)
+        warnings.warn(f"the package regex runs a split rule, slowly: {error}", RuntimeWarning, stacklevel=4)
+        return rule
+    return None
 
 
 def _as_documents(texts: Iterable[Text]) -> list[Text]:

@@ -13,17 +13,18 @@ from tiktoken_ext import openai_public
 from tokenizers import pre_tokenizers
 
 import naive
-import numbatok.engine  # noqa: F401  makes all kernels known
 import texts
 from numbatok.kernels import dtypes
-from numbatok.kernels.jit import kernels
+from numbatok.kernels.jit import all_kernels
 from numbatok.memory import address_of
 from numbatok.patterns import known
+from numbatok.patterns.compile import compile_rule
 from numbatok.patterns.rules import Split, SplitRule
 from support import output_of
 
 BLOCK = 64
 NAMES = list(known.WALKS)
+KERNELS = {kernel.name: kernel for kernel in all_kernels()}
 
 #: Characters and strings on either side of a border of some rule's classes.
 ATOMS = [
@@ -74,7 +75,7 @@ class Walker:
         self._set(self._view, dtypes.VIEW_CLASSES, known.character_classes(name))
         for place, value in known.WALKS[name].parameters.items():
             self._view[place] = value
-        self._kernel = kernels[known.WALKS[name].kernel]
+        self._kernel = KERNELS[known.WALKS[name].kernel]
 
     def _set(self, record: np.ndarray, place: int, array: np.ndarray) -> None:
         self._arrays[id(record) + place] = array
@@ -382,3 +383,21 @@ def test_tiktoken_cuts_alike(name: str) -> None:
         starts = walker(name)(data)[0]
         tokens = [naive.merge(data[begin:end], rank_of) for begin, end in itertools.pairwise([*starts, len(data)])]
         assert encoding.encode_ordinary(text) == [ranks[token] for piece in tokens for token in piece], text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_automata_of_spellings(name: str) -> None:
+    """All spellings of a rule have the automaton by which others are recognised."""
+    for rule in known.WALKS[name].rules:
+        assert known.DIGESTS[compile_rule(rule).digest.hex()[:16]] == name
+
+
+def test_other_spellings() -> None:
+    """Patterns that are written otherwise, and rules that cut otherwise."""
+    assert (
+        known.walk_of((Split(r"'(?:s|d|m|t|ll|ve|re)|[ ]?\p{L}+| {0,1}\p{N}+| ?[^\s\p{N}\p{L}]+|\s+(?!\S)|\s+"),))
+        == "r50k"
+    )
+    assert known.walk_of((Split(known.cl100k_pattern(r"\p{N}\p{N}?\p{N}?")),)) == "cl100k"
+    assert known.walk_of((Split(known.cl100k_pattern(r"\p{N}{1,4}")),)) is None
+    assert known.walk_of(()) is None

@@ -216,6 +216,12 @@ class Matcher:
         """How many classes there are."""
         return int(self.next.shape[1]) - 1
 
+    @property
+    def leaves_gaps(self) -> bool:
+        """Whether some text is no match and not between two: a character that need not begin a match."""
+        begun = self.next[0, : self.classes]
+        return bool((begun == DEAD).any() or not self.certain[begun].all())
+
     def canonical(self) -> bytes:
         """Equal for two matchers that find the same matches."""
         arrays = (self.edges, self.kinds, np.array(self.next.shape), self.next, self.ends)

@@ -83,7 +83,11 @@ def compile_rule(rule: SplitRule) -> CompiledRule:
     program = np.concatenate([np.array(header, np.uint32), *(scanner.entries.ravel() for scanner in scanners)])
     classes.flags.writeable = False
     program.flags.writeable = False
-    return CompiledRule(classes, program, any(split.behavior == "removed" for split in rule), _digest(rule, matchers))
+    drops = any(
+        split.behavior == "removed" and (matcher.leaves_gaps or not split.invert)
+        for split, matcher in zip(rule, matchers, strict=True)
+    )
+    return CompiledRule(classes, program, drops, _digest(rule, matchers))
 
 
 @functools.lru_cache(maxsize=64)
@@ -105,6 +109,8 @@ def _ranges_to_stop_at(scanner: automaton.Scanner, classes: npt.NDArray[np.uint8
 def _digest(rule: SplitRule, matchers: list[automaton.Matcher]) -> bytes:
     digest = hashlib.sha256()
     for split, matcher in zip(rule, matchers, strict=True):
-        digest.update(repr(automaton.cuts(split)).encode())
+        between, dropped = automaton.cuts(split)
+        of_matches = between[automaton.MATCH][automaton.MATCH], dropped[automaton.MATCH]
+        digest.update(repr((between, dropped) if matcher.leaves_gaps else of_matches).encode())
         digest.update(hashlib.sha256(matcher.canonical()).digest())
     return digest.digest()

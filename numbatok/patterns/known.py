@@ -265,9 +265,43 @@ WALKS: dict[str, Walk] = {
 WALKERS: dict[SplitRule, str] = {rule: name for name, walk in WALKS.items() for rule in walk.rules}
 
 
+#: What the automata of the walks' rules come to (:func:`numbatok.patterns.compile.compile_rule`), in part: any other
+#: spelling of a rule has the same. A test compiles them all.
+DIGESTS = {
+    "4de7ad3f6aa23229": "r50k",
+    "501becc78334f441": "cl100k",
+    "b9ea297d21985c53": "cl100k_whole_end",
+    "9af62e91803217ae": "qwen2",
+    "07cfe8670695926a": "cl100k_any_digits",
+    "fd18152a23550b81": "qwen3_5",
+    "9aaed912bbd26871": "o200k",
+    "f2bc3a982bc4a04e": "tekken",
+    "ad1c356cf0594b82": "kimi_k2",
+    "fb993365dc7676bc": "deepseek_v3",
+    "16bc39224138ad3d": "starcoder",
+    "9f12b460788b3eba": "falcon",
+    "72b3df363c573ef8": "bloom",
+    "e5740c81328f164a": "clip",
+    "7ee197eddbae0dfe": "clip_cut_again",
+}
+
+
+def walk_of(rule: SplitRule) -> str | None:
+    """The name of the walk that cuts as a rule does: by its spelling, else by its automaton; None if there is none.
+
+    VocabularyError names what of a pattern can't be compiled.
+    """
+    name = WALKERS.get(rule)
+    if name is None:
+        from numbatok.patterns.compile import compile_rule
+
+        name = DIGESTS.get(compile_rule(rule).digest.hex()[:16])
+    return name
+
+
 def canonical(rule: SplitRule) -> SplitRule:
     """The first spelling of a known rule, which stands for all that cut alike; another rule as it is."""
-    name = WALKERS.get(rule)
+    name = walk_of(rule)
     return rule if name is None else WALKS[name].rules[0]
 
 

@@ -39,3 +39,6 @@ class Split:
 
 
 SplitRule = tuple[Split, ...]
+
+#: What may run a rule: an automaton only, or the package ``regex`` where no automaton can.
+PatternEngine = Literal["automaton", "regex"]
