@@ -20,7 +20,7 @@ from numbatok.added_tokens import AddedTokens, Trie
 from numbatok.documents import Documents, Frame, Places, Rows, arrange, arrange_rows, frame_of, offsets_of, segments
 from numbatok.errors import DisallowedToken, UnknownId
 from numbatok.kernels import added as added_kernels
-from numbatok.kernels import build, cache, decode, dtypes, encode, merge, normal, spans, text
+from numbatok.kernels import build, cache, cuts, decode, dtypes, encode, merge, normal, spans, text
 from numbatok.loading import byte_level
 from numbatok.memory import address_of
 from numbatok.normalizers import restless
@@ -165,6 +165,7 @@ class Engine:
         self._fill_options()
         self._fill_added()
         self._fill_rule()
+        self._fill_cuts()
         self._view[dtypes.VIEW_KEYER] = spans.key_pretokens.address
         self._view[dtypes.VIEW_LOOKER] = cache.look_up.address
         self._view[dtypes.VIEW_FURTHER] = cache.look_further.address
@@ -301,6 +302,21 @@ class Engine:
         self._set_table(dtypes.VIEW_FALLBACK, np.array(fallback, np.uint32))
         self._set_table(dtypes.VIEW_PREFIX, np.frombuffer(prefix, np.uint8))
         self._set_table(dtypes.VIEW_SUFFIX, np.frombuffer(suffix, np.uint8))
+
+    def _fill_cuts(self) -> None:
+        """Which pairs of characters a token spans, where all others may be cut."""
+        view = self._view
+        if not self._vocabulary.is_plain or view[dtypes.VIEW_DROPS]:
+            return
+        address = address_of(view)
+        edges = np.zeros(dtypes.EDGE_WORDS, np.uint64)
+        # Sixteen bits a pair: of twenty pairs that no token spans one is not cut.
+        bits = 1 << max(12, (16 * cuts.mark_spanned(address)).bit_length())
+        self._set_table(dtypes.VIEW_SPANNED, np.zeros(bits // 64, np.uint64))
+        self._set_table(dtypes.VIEW_SPANNED_EDGES, edges)
+        view[dtypes.VIEW_SPANNED_SHIFT] = 65 - bits.bit_length()
+        cuts.mark_spanned(address)
+        view[dtypes.VIEW_CUTTER] = cuts.cut_unspanned.address
 
     def _fill_rule(self) -> None:
         """The walker of the split rule, and the tables that it runs on."""

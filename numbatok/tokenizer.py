@@ -255,6 +255,19 @@ class Tokenizer:
             tokens.append(AddedToken(content, number, special, **flags, normalized=keep))
         return Tokenizer(replace(self._parts, added_tokens=self._added.extended(tokens), name=""))
 
+    def with_dropout(self, probability: float, seed: int | None = None) -> "Tokenizer":
+        """A new tokenizer that puts off each merge that is due with a probability, as BPE-dropout does.
+
+        Its ids are random, and always those of the text. Calls one after the other in one thread give the same ids for
+        the same ``seed``. Nothing is cached, so it is slower. (Provilkov, Emelianenko and Voita, "BPE-Dropout: Simple
+        and Effective Subword Regularization", 2020.)
+        """
+        options = replace(self._vocabulary.options, dropout=float(probability))
+        tokenizer = Tokenizer(replace(self._parts, vocabulary=replace(self._vocabulary, options=options)))
+        if seed is not None:
+            tokenizer._start().seed(seed)
+        return tokenizer
+
     # --- encoding ---
 
     def encode(

@@ -578,3 +578,17 @@ def test_damaged_merges(seed: int) -> None:
             Vocabulary.from_spelled(vocab, bytes(content))
     else:
         assert Vocabulary.from_spelled(vocab, bytes(content)) == expected
+
+
+def test_with_dropout(gpt2) -> None:
+    """A tokenizer with other merges each time, the same for one seed; the one it was made of stays as it is."""
+    text = "unbelievable tokenization, undoubtedly " * 20
+    first, second = gpt2.with_dropout(0.5, seed=7), gpt2.with_dropout(0.5, seed=7)
+    drawn = [first.encode(text).tolist() for _ in range(3)]
+    assert drawn == [second.encode(text).tolist() for _ in range(3)]
+    assert drawn[0] != drawn[1]
+    assert all(gpt2.decode(ids) == text for ids in drawn)
+    assert gpt2.with_dropout(0).encode(text).tolist() == gpt2.encode(text).tolist()
+    assert len(gpt2.with_dropout(1).encode(text)) == len(text)
+    with pytest.raises(ValueError, match="dropout is 2"):
+        gpt2.with_dropout(2)

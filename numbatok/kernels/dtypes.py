@@ -149,7 +149,13 @@ VIEW_IDS_PER_BYTE = 99  # a pretoken has at most so many ids a byte (all kernels
 VIEW_PROGRAM = 100  # uint32: header and tables of a compiled split rule, see walk_automaton.py
 VIEW_GROUP = 102  # numbers are cut into groups of so many: 1, 3, or 0 for any number
 VIEW_OPTIONS = 103  # what else the spellings of a walker's rule differ in: WHOLE_END, SUFFIX, ...
-VIEW_FIELDS = 104
+VIEW_CUTTER = 104  # native address of cut_unspanned, or 0 where pretokens are not cut
+VIEW_SPANNED = 105  # uint64[2^k / 64]: a bit for each hash of a pair of characters that a token spans
+VIEW_SPANNED_SHIFT = 107  # 64 - k
+VIEW_SPANNED_EDGES = 108  # uint64[EDGE_WORDS]: a bit for the bytes at an edge that a token spans in part
+VIEW_FIELDS = 110
+
+EDGE_WORDS = 16
 
 NO_TEXT, ANY_NON_ASCII, ANY_TEXT = range(3)
 

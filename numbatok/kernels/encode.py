@@ -24,6 +24,7 @@ from numbatok.kernels.dtypes import (
     TRIE_LEADS,
     U64,
     VIEW_ADDED_IDS,
+    VIEW_CUTTER,
     VIEW_DROPS,
     VIEW_FINDER,
     VIEW_IDS_PER_BYTE,
@@ -253,6 +254,7 @@ def _encode_document(view, work, text, length, position, used, total):
     output = table(work, WORK_OUTPUT, np.uint32)
     actions = table(work, WORK_ACTIONS, np.uint8)
     walker = field(view, VIEW_WALKER)
+    cutter = field(view, VIEW_CUTTER)
     count_only = field(work, WORK_COUNT_ONLY) != 0
     base = position
     resume = field(work, WORK_RESUME)
@@ -315,6 +317,8 @@ def _encode_document(view, work, text, length, position, used, total):
             if end == base:
                 reach *= 4
                 continue
+        if cutter != 0:
+            call_kernel(cutter, (view, work, text, length, base, end))
         # Stages 2 to 4.
         status, resume, used = _encode_region(view, work, text, length, base, end, resume, used)
         if status != 0:
