@@ -16,8 +16,8 @@ log.addHandler(logging.NullHandler())
 #: Set by the command line: lines for people go to standard error instead of the log.
 speak_to_terminal = False
 
-#: What compiling takes, for people: a minute for all kernels, and half of it for those of one tokenizer.
-COMPILE_TIME = "about a minute"
+#: What compiling takes, for people: 23 s for all that GPT-2 may use, 37 s for all kernels, on a shared AMD EPYC.
+COMPILE_TIME = "twenty to forty seconds"
 
 _said: set[str] = set()
 

@@ -4,7 +4,10 @@ Each test works on a copy of the package with a cache of its own, in processes o
 all: ``enter_edges`` of ``kernels/build.py``, which calls ``edge_slot`` of ``kernels/added.py``.
 """
 
+import os
 import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -121,20 +124,65 @@ def test_no_place_to_write(package: Copy, tmp_path: Path) -> None:
     blocked = tmp_path / "blocked"
     blocked.touch()
     (package.package / "kernels" / "__pycache__").touch()
-    code = """
-    import logging, sys
-    logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="%(name)s %(levelname)s %(message)s")
-    """
     places = dict.fromkeys(["HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "IPYTHONDIR"], str(blocked / "sub"))
-    code += ENTER + OUTSIDE
     for _ in range(2):
-        done = run_python(code, package_root=package.root, NUMBA_CACHE_DIR=str(blocked / "cache"), **places)
+        done = run_python(ENTER + OUTSIDE, package_root=package.root, NUMBA_CACHE_DIR=str(blocked / "cache"), **places)
         assert done.returncode == 0, done.stderr
-        warnings = [line for line in done.stdout.splitlines() if line.startswith("numbatok WARNING")]
-        assert len(warnings) == 1, done.stdout
-        assert "compiled kernels cannot be kept" in warnings[0]
-        assert "NUMBA_CACHE_DIR" in warnings[0]
-        assert done.stderr == ""
+        assert done.stdout.split()[1:3] == ["0", "1"]
+        assert done.stderr.count("RuntimeWarning: compiled kernels cannot be kept") == 1
+        assert "NUMBA_CACHE_DIR" in done.stderr
+
+
+@pytest.fixture
+def shared() -> Iterator[Copy]:
+    """A copy that every user can read, and only this one can write."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        yield Copy(Path(folder))
+
+
+#: Become a user who cannot write where root can; the test that is run by another makes the directory read-only.
+AS_ANOTHER = """
+    import os
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "setuid"), reason="needs users")
+@pytest.mark.parametrize("warmed", ["beside the package", "in NUMBA_CACHE_DIR"])
+def test_kernels_of_another_user(shared: Copy, warmed: str) -> None:
+    """Compiled as root into an image and run as somebody else: read there, not written, and nothing is said."""
+    beside = warmed == "beside the package"
+    place = shared.package / "kernels" / "__pycache__" if beside else shared.cache
+    directory = None if beside else str(shared.cache)
+    nowhere = dict.fromkeys(["HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "IPYTHONDIR"], str(shared.root / "none"))
+    variables = {"package_root": shared.root, "NUMBA_CACHE_DIR": directory, "NUMBA_BOUNDSCHECK": None, **nowhere}
+    assert output_of(ENTER, **variables).split()[1:] == ["0", "1"]
+    folders = [shared.root, shared.package / "kernels", place, *(path for path in place.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    files = sorted(place.rglob("*"))
+    try:
+        done = run_python(AS_ANOTHER + ENTER, **variables)
+        assert done.returncode == 0, done.stderr
+        assert (done.stdout.split()[1:], done.stderr) == (["1", "0"], "")
+        assert sorted(place.rglob("*")) == files
+        # What is not there is compiled, and kept where this user can.
+        own = Path(folders[0].parent / "own")
+        own.mkdir()
+        own.chmod(0o777)
+        variables |= dict.fromkeys(nowhere, str(own))
+        for hits in (["0", "1"], ["1", "0"]):
+            done = run_python(AS_ANOTHER + ENTER, **{**variables, "NUMBA_BOUNDSCHECK": "1"})
+            assert done.returncode == 0, done.stderr
+            assert (done.stdout.split()[1:], done.stderr) == (hits, "")
+        assert sorted(place.rglob("*")) == files
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
 
 
 def garbage(content: bytes) -> bytes:
