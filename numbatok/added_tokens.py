@@ -144,6 +144,9 @@ class AddedTokens(Sequence[AddedToken]):
         """The given collection of special tokens as a set, or an error that says what is wrong with it."""
         if isinstance(given, str) or not isinstance(given, Collection):
             raise TypeError(f'{argument} must be "all" or a collection of special tokens, not {given!r}')
+        for name in given:
+            if not isinstance(name, str):
+                raise TypeError(f"{argument} must hold special tokens, which are str, not {name!r}")
         names = frozenset(given)
         for name in names:
             if name not in self.specials:

@@ -8,6 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 
+def check_arrays(ids: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> None:
+    """TypeError or ValueError unless the arrays are what a :class:`TokenBatch` is made of."""
+    if ids.ndim != 1 or ids.dtype != np.uint32:
+        raise TypeError(f"ids must be a one-dimensional uint32 array, not {ids.ndim}-dimensional {ids.dtype}")
+    if offsets.ndim != 1 or offsets.dtype != np.int64 or len(offsets) == 0:
+        raise TypeError("offsets must be a one-dimensional int64 array with one more element than documents")
+    if offsets[0] < 0 or offsets[-1] > len(ids) or (offsets[1:] < offsets[:-1]).any():
+        raise ValueError(f"offsets must rise from 0 or more to at most {len(ids)}, the number of ids")
+
+
 class TokenBatch:
     """Ids of many documents in one array.
 
@@ -24,7 +34,7 @@ class TokenBatch:
     (array([15496], dtype=uint32), 3, array([1, 0, 1]))
     """
 
-    __slots__ = ("_type_ids", "ids", "offsets")
+    __slots__ = ("__weakref__", "_ids", "_offsets", "_type_ids")
 
     def __init__(
         self,
@@ -33,17 +43,14 @@ class TokenBatch:
         type_ids: npt.NDArray[np.uint32] | None = None,
     ) -> None:
         ids, offsets = np.asarray(ids), np.asarray(offsets)
-        if ids.ndim != 1 or ids.dtype != np.uint32:
-            raise TypeError(f"ids must be a one-dimensional uint32 array, not {ids.ndim}-dimensional {ids.dtype}")
-        if offsets.ndim != 1 or offsets.dtype != np.int64 or len(offsets) == 0:
-            raise TypeError("offsets must be a one-dimensional int64 array with one more element than documents")
-        if offsets[0] < 0 or offsets[-1] > len(ids) or (np.diff(offsets) < 0).any():
-            raise ValueError(f"offsets must rise from 0 or more to at most {len(ids)}, the number of ids")
-        if type_ids is not None and (type_ids.shape != ids.shape or type_ids.dtype != np.uint32):
-            raise TypeError("type_ids must be a uint32 array as long as ids")
+        check_arrays(ids, offsets)
+        if type_ids is not None:
+            type_ids = np.asarray(type_ids)
+            if type_ids.shape != ids.shape or type_ids.dtype != np.uint32:
+                raise TypeError("type_ids must be a uint32 array as long as ids")
+        self._ids = ids
+        self._offsets = offsets
         self._type_ids = type_ids  # None: all zero
-        self.ids = ids
-        self.offsets = offsets
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -54,7 +61,12 @@ class TokenBatch:
     def __getitem__(self, index: slice) -> "TokenBatch": ...
     def __getitem__(self, index: int | slice) -> "npt.NDArray[np.uint32] | TokenBatch":
         if not isinstance(index, slice):
-            number = range(len(self))[index]  # the usual IndexError and TypeError, negative numbers from the end
+            try:
+                number = range(len(self))[index]  # negative numbers count from the end
+            except IndexError:
+                raise IndexError(f"document {index} is not in this batch of {len(self)} documents") from None
+            except TypeError:
+                raise TypeError(f"a batch's index must be an integer or a slice, not {type(index).__name__}") from None
             return self.ids[self.offsets[number] : self.offsets[number + 1]]
         start, stop, step = index.indices(len(self))
         if step == 1:
@@ -78,6 +90,10 @@ class TokenBatch:
         for begin, end in pairwise(edges):
             yield self.ids[begin:end]
 
+    def __contains__(self, item: object) -> bool:
+        """TypeError: documents are arrays, which ``in`` cannot compare."""
+        raise TypeError("`in` cannot compare a batch's documents, which are arrays; look in batch.tolist()")
+
     def __eq__(self, other: object) -> bool:
         """Whether two batches hold the same documents."""
         if not isinstance(other, TokenBatch):
@@ -95,6 +111,16 @@ class TokenBatch:
 
     def _own_ids(self) -> npt.NDArray[np.uint32]:
         return self.ids[self.offsets[0] : self.offsets[-1]]
+
+    @property
+    def ids(self) -> npt.NDArray[np.uint32]:
+        """uint32[total], the ids of all documents one after the other."""
+        return self._ids
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """int64[documents + 1], where each document begins in ``ids``, and where the last ends."""
+        return self._offsets
 
     @property
     def type_ids(self) -> npt.NDArray[np.uint32]:

@@ -21,6 +21,7 @@ from numbatok.documents import Documents, Frame, Places, Rows, arrange, arrange_
 from numbatok.errors import DisallowedToken, UnknownId
 from numbatok.kernels import added as added_kernels
 from numbatok.kernels import build, cache, cuts, decode, dtypes, encode, merge, normal, spans, text
+from numbatok.kernels.jit import all_kernels
 from numbatok.loading import byte_level
 from numbatok.memory import address_of
 from numbatok.normalizers import restless
@@ -41,8 +42,13 @@ Ids = npt.NDArray[np.uint32]
 _TEXT = 8 * dtypes.WORK_TEXT
 _LENGTH = _TEXT + 8 * dtypes.LIST
 
-
 MOST_ID_TABLE = 1 << 24  # ids below this, or four times the tokens, are decoded through a table by id
+
+
+def common_kernels() -> set[str]:
+    """The names of the kernels that every tokenizer may call; :class:`Engine` chooses among the others."""
+    mergers = {merge.merge_pretoken.name, merge.merge_pretoken_by_options.name}
+    return {kernel.name for kernel in all_kernels() if not kernel.name.startswith("walk_")} - mergers
 
 
 def _slots_for(count: int) -> int:
@@ -112,26 +118,39 @@ class Decoder:
             ids = np.where(self._sorted[places] == ids, places, len(table) - 1).astype(np.uint32)
         ends = np.zeros(len(offsets) - 1, np.int64)
         output = np.empty(0, np.uint8)
-        for _ in range(2):  # count, then write
-            status = decode.decode_documents(
-                address_of(ids),
-                address_of(offsets),
-                len(ends),
-                address_of(table),
-                len(table),
-                address_of(self._starts),
-                len(self._starts) - 1,
-                address_of(self._data),
-                len(self._data),
-                address_of(output),
-                len(output),
-                address_of(ends),
-            )
-            if status < 0:
-                raise UnknownId(-1 - status)
-            if len(output) == 0:
-                output = np.empty(status + decode.WIDEST_COPY, np.uint8)
-        return output[:status], ends
+        size = self._write(ids, offsets, table, output, ends)
+        output = np.empty(size + decode.WIDEST_COPY, np.uint8)
+        size = self._write(ids, offsets, table, output, ends)
+        if size == decode.NO_ROOM:  # another thread has changed the ids meanwhile: go by what they are now
+            return self.decode(ids.copy(), offsets, skip_special_tokens)
+        return output[:size], ends
+
+    def _write(
+        self,
+        ids: Ids,
+        offsets: npt.NDArray[np.int64],
+        table: npt.NDArray[np.int32],
+        output: npt.NDArray[np.uint8],
+        ends: npt.NDArray[np.int64],
+    ) -> int:
+        """How many bytes the ids have, written to ``output`` unless that is empty; NO_ROOM where it is too small."""
+        status = decode.decode_documents(
+            address_of(ids),
+            address_of(offsets),
+            len(ends),
+            address_of(table),
+            len(table),
+            address_of(self._starts),
+            len(self._starts) - 1,
+            address_of(self._data),
+            len(self._data),
+            address_of(output),
+            len(output),
+            address_of(ends),
+        )
+        if status < 0 and status != decode.NO_ROOM:
+            raise UnknownId(-1 - status)
+        return int(status)
 
 
 class Kept(list[Any]):
@@ -188,7 +207,7 @@ class Engine:
             for special in (False, True)
         }
         self._around = {special: self._frames[False, special].around() for special in (False, True)}
-        self._last_transcoded = (0, 0, 0)
+        self._last_transcoded = (0, 0, ""), 0
         self._seeds = random.Random()
         self._idle: list[Scratch] = []
         self._most_idle = 2 * (os.cpu_count() or 1)
@@ -736,9 +755,11 @@ class Engine:
         cost an array that is given back, and a half to a tenth of the time. One that comes at once a third time gets
         CPython's, which then is free.
         """
-        text_id, length, times = self._last_transcoded
-        times = times + 1 if (text_id, length) == (id(source), len(source)) else 1
-        self._last_transcoded = (id(source), len(source), times)
+        # No reference is kept, so another text may come to lie at the same place: characters from all over tell it.
+        mark = id(source), len(source), source[:: len(source) // 64]
+        last, times = self._last_transcoded
+        times = times + 1 if mark == last else 1
+        self._last_transcoded = mark, times
         if times > 2:
             return None
         width = text.locate_characters(id(source), scratch.address)

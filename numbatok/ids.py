@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.batch import TokenBatch
+from numbatok.batch import TokenBatch, check_arrays
 
 Ids = npt.NDArray[np.uint32]
 Offsets = npt.NDArray[np.int64]
@@ -27,6 +27,8 @@ def as_ids(ids: object, vocab_size: int, where: str = "") -> Ids:
         raise TypeError(
             "ids must be those of one document, not a TokenBatch; decode_batch decodes all of its documents"
         )
+    if isinstance(ids, np.ma.MaskedArray):
+        raise TypeError(f"ids must be integers, not a masked array, whose masked items are none{where}")
     try:
         array = np.asarray(ids)
     except ValueError:  # sequences of different lengths
@@ -41,7 +43,8 @@ def as_ids(ids: object, vocab_size: int, where: str = "") -> Ids:
         # Python ints of different sizes can become floats or objects: see what was given, one by one.
         items = list(ids) if isinstance(ids, Iterable) else []
         for position, item in enumerate(items):
-            if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
+            # A timedelta64 is a kind of signed integer to NumPy.
+            if isinstance(item, bool | np.bool_ | np.timedelta64) or not isinstance(item, int | np.integer):
                 raise TypeError(f"ids must be integers, not {type(item).__name__} at position {position}{where}")
         for position, item in enumerate(items):
             if not 0 <= item <= _MOST:
@@ -58,7 +61,11 @@ def as_ids(ids: object, vocab_size: int, where: str = "") -> Ids:
 def as_flat_ids(batch: "TokenBatch | Iterable[object]", vocab_size: int) -> tuple[Ids, Offsets]:
     """(ids, offsets) of many documents, from a batch or any iterable of documents' ids."""
     if isinstance(batch, TokenBatch):
-        return np.ascontiguousarray(batch.ids), np.ascontiguousarray(batch.offsets)
+        # The arrays can be edited after the batch is made, and by another thread now. A kernel reads outside of the ids
+        # where the offsets say so: it gets a copy of them, which is checked.
+        ids, offsets = batch.ids, batch.offsets.copy()
+        check_arrays(ids, offsets)
+        return np.ascontiguousarray(ids), offsets
     if isinstance(batch, str | bytes) or not isinstance(batch, Iterable):
         raise TypeError(f"batch must be a TokenBatch or an iterable of sequences of ids, not {type(batch).__name__}")
     documents = [as_ids(ids, vocab_size, f" of the document at index {i}") for i, ids in enumerate(batch)]

@@ -2,25 +2,29 @@
 
 import gc
 import mmap
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 HUGE_PAGE = 2 << 20
 
+_Result = TypeVar("_Result")
 
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Collect no garbage meanwhile: for work that makes millions of objects which stay, as importing Numba does."""
-    collecting = gc.isenabled()
-    gc.disable()
+
+def without_collection(work: Callable[[], _Result]) -> _Result:
+    """``work()`` without collecting garbage: it makes millions of objects that stay, as importing Numba does.
+
+    Not a context manager: an interrupt on the way into its exit would leave collection off for good.
+    """
+    if not gc.isenabled():
+        return work()
     try:
-        yield
+        gc.disable()
+        return work()
     finally:
-        if collecting:
-            gc.enable()
+        gc.enable()
 
 
 def zeros(count: int, dtype: type[np.generic]) -> npt.NDArray[np.generic]:

@@ -1,16 +1,19 @@
 """What counts as text: ``str``, or a buffer of UTF-8; and how the ill-formed is repaired or refused."""
 
 import codecs
+from array import array
 from bisect import bisect_left
+from mmap import mmap
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-Text = str | bytes | bytearray | memoryview | npt.NDArray[np.uint8]
+# array takes a type from Python 3.12 on.
+Text = str | bytes | bytearray | memoryview | mmap | array | npt.NDArray[np.uint8]  # type: ignore[type-arg]
 Errors = Literal["strict", "replace"]
 
-WANTED = "str, or bytes, bytearray, memoryview or a one-dimensional uint8 array holding UTF-8"
+WANTED = "str, or bytes, bytearray, memoryview or another one-dimensional buffer of bytes holding UTF-8"
 
 
 def repair_surrogates(text: str) -> str:
@@ -53,7 +56,7 @@ def byte_before_replacing(data: bytes, position: int) -> int:
 
 
 def as_bytes(text: Any, where: str = "") -> npt.NDArray[np.uint8]:
-    """A uint8 array over the memory of a bytes-like object; no copy where it is contiguous.
+    """A uint8 array over the memory of an object with a buffer of bytes; no copy where it is contiguous.
 
     ``where`` (" at index 3 of the batch") goes into the TypeError for anything else.
     """
@@ -61,11 +64,15 @@ def as_bytes(text: Any, where: str = "") -> npt.NDArray[np.uint8]:
         if text.dtype != np.uint8 or text.ndim != 1:
             raise TypeError(f"text must be {WANTED}, not an array of {text.dtype} with {text.ndim} dimensions{where}")
         return np.ascontiguousarray(text)
-    if not isinstance(text, bytes | bytearray | memoryview):
-        raise TypeError(f"text must be {WANTED}, not {type(text).__name__}{where}")
-    view = memoryview(text)
-    if view.itemsize != 1:
-        raise TypeError(f"text must be {WANTED}, not a memoryview of {view.itemsize}-byte items{where}")
+    try:
+        view = memoryview(text)
+    except TypeError:
+        raise TypeError(f"text must be {WANTED}, not {type(text).__name__}{where}") from None
+    if view.itemsize != 1 or view.ndim != 1:
+        raise TypeError(
+            f"text must be {WANTED}, not {type(text).__name__} of {view.itemsize}-byte items in {view.ndim} dimensions"
+            f"{where}"
+        )
     return np.frombuffer(view if view.c_contiguous else view.tobytes(), np.uint8)
 
 

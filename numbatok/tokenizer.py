@@ -1,5 +1,6 @@
 """The tokenizer: checks what it is given, and calls the kernels."""
 
+import codecs
 import functools
 import warnings
 from collections.abc import Iterable, Mapping
@@ -17,8 +18,8 @@ from numbatok.batch import TokenBatch
 from numbatok.documents import types_of
 from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
 from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
-from numbatok.locks import building
-from numbatok.memory import no_collection
+from numbatok.locks import building, interrupts_held_back
+from numbatok.memory import without_collection
 from numbatok.parts import Parts
 from numbatok.patterns.known import canonical, walk_of
 from numbatok.patterns.rules import PatternEngine
@@ -44,6 +45,11 @@ class Tokenizer:
     """
 
     def __init__(self, parts: Parts) -> None:
+        if not isinstance(parts, Parts):
+            raise TypeError(
+                f"Tokenizer takes the parts that a loader makes, not {type(parts).__name__}; "
+                "numbatok.get_encoding(name), Tokenizer.from_file(path) and Tokenizer.from_str(content) load one"
+            )
         self._regex_rule = _regex_rule(parts)
         self._parts = parts
         self._vocabulary = parts.vocabulary
@@ -167,8 +173,8 @@ class Tokenizer:
     def __hash__(self) -> int:
         return hash(self._content())
 
-    def __reduce__(self) -> tuple[type["Tokenizer"], tuple[Parts]]:
-        return Tokenizer, (self._parts,)
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_engine": None}
 
     # --- vocabulary ---
 
@@ -196,12 +202,12 @@ class Tokenizer:
         995
         """
         if isinstance(token, str):
-            for added in self._added:
-                if added.content == token:
-                    return added.id
             token = token.encode("utf-8", "surrogatepass")
         elif not isinstance(token, bytes):
             raise TypeError(f"token must be str or bytes, not {type(token).__name__}")
+        for added in self._added:
+            if added.content.encode() == token:
+                return added.id
         return self._vocabulary.id_of.get(token)
 
     def id_to_token(self, id: int) -> bytes | None:
@@ -210,11 +216,13 @@ class Tokenizer:
         >>> numbatok.get_encoding("gpt2").id_to_token(995)
         b' world'
         """
+        if isinstance(id, bool | np.bool_ | np.timedelta64) or not isinstance(id, int | np.integer):
+            raise TypeError(f"id must be an integer, not {type(id).__name__}")
         for added in self._added:
             if added.id == id:
                 return added.content.encode()
-        token = self._vocabulary.token_of.get(id)
-        return dict(self._parts.unreachable).get(id) if token is None else token
+        token = self._vocabulary.token_of.get(int(id))
+        return dict(self._parts.unreachable).get(int(id)) if token is None else token
 
     def add_tokens(
         self,
@@ -413,11 +421,12 @@ class Tokenizer:
     def decode(self, ids: object, *, errors: str = "replace", skip_special_tokens: bool = False) -> str:
         """The text of a sequence of ids: that of :meth:`decode_bytes`, decoded as UTF-8.
 
-        ``errors`` is what ``bytes.decode`` takes; ids can end in the middle of a character.
+        ``errors`` is what ``bytes.decode`` takes (LookupError for another); ids can end in the middle of a character.
 
         >>> numbatok.get_encoding("gpt2").decode([15496, 995])
         'Hello world'
         """
+        codecs.lookup_error(errors)  # bytes.decode looks it up only where bytes are not UTF-8
         if self._parts.decoder:
             return self._decode_strings(as_ids(ids, self.vocab_size), skip_special_tokens)
         return str(self._decode_one(ids, skip_special_tokens).data, "utf-8", errors)
@@ -426,6 +435,7 @@ class Tokenizer:
         self, batch: "TokenBatch | Iterable[object]", *, errors: str = "replace", skip_special_tokens: bool = False
     ) -> list[str]:
         """The text of each document of a :class:`TokenBatch`, or of an iterable of sequences of ids."""
+        codecs.lookup_error(errors)
         ids, offsets = as_flat_ids(batch, self.vocab_size)
         if self._parts.decoder:
             spans = pairwise(offsets.tolist())
@@ -441,11 +451,16 @@ class Tokenizer:
         """The compiled side, built by the first caller while others wait."""
         with building:
             if self._engine is None:
-                with no_collection():
-                    from numbatok.engine import Engine
-
-                    self._engine = Engine(self._parts, self._regex_rule)
+                self._engine = without_collection(self._build)
             return self._engine
+
+    def _build(self) -> "Engine":
+        with interrupts_held_back():
+            from numbatok.engine import Engine
+            from numbatok.kernels.jit import load_compiler
+
+            load_compiler()
+        return Engine(self._parts, self._regex_rule)
 
     def _actions(
         self, engine: "Engine", allowed: AllowedSpecial, disallowed: AllowedSpecial, errors: str
@@ -473,8 +488,8 @@ class Tokenizer:
             place = f"byte {byte_before_replacing(bytes(text), found.position)}"
         return ValueError(
             f"the text has the disallowed special token {token!r} at {place}{where}. To encode it as its id, pass "
-            f"allowed_special={{{token!r}}}; to encode it as ordinary text, pass allowed_special=() and "
-            "disallowed_special=()"
+            f"allowed_special={{{token!r}}} and leave it out of disallowed_special; to encode it as ordinary text, "
+            "pass allowed_special=() and disallowed_special=()"
         )
 
     def _decode_one(self, ids: object, skip_special_tokens: bool) -> npt.NDArray[np.uint8]:

@@ -198,6 +198,8 @@ def test_disallowed_names_token_place_and_remedies() -> None:
         assert "at character 3" in message
         assert "allowed_special={'<b>'}" in message
         assert "disallowed_special=()" in message
+    with pytest.raises(ValueError, match="and leave it out of disallowed_special"):
+        tokenizer.encode("<a>", allowed_special={"<a>"}, disallowed_special={"<a>"})
 
 
 @pytest.mark.parametrize(
@@ -240,6 +242,9 @@ def test_wrong_policies(small_ranks, argument: str) -> None:
     """A string that is not "all" is a mistake, not a collection of characters; unknown names are errors."""
     for wrong in ("<|endoftext|>", "", None, 5, iter(["<|endoftext|>"])):
         with pytest.raises(TypeError, match=f'{argument} must be "all" or a collection of special tokens, not'):
+            small_ranks.encode("x", **{argument: wrong})
+    for wrong in ([["a"]], [None], (5,)):
+        with pytest.raises(TypeError, match=f"{argument} must hold special tokens, which are str, not"):
             small_ranks.encode("x", **{argument: wrong})
     with pytest.raises(ValueError, match=f"{argument} names 'nobody', which is not a special token"):
         small_ranks.encode("x", **{argument: ["nobody"]})

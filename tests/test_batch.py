@@ -1,6 +1,7 @@
 """TokenBatch: a sequence of documents over two flat arrays."""
 
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -43,16 +44,30 @@ def test_items_are_views(batch: TokenBatch) -> None:
 
 @pytest.mark.parametrize("index", [6, -7, 100])
 def test_index_out_of_range(batch: TokenBatch, index: int) -> None:
-    """IndexError, as a list has it."""
-    with pytest.raises(IndexError):
+    """IndexError that says how many there are."""
+    with pytest.raises(IndexError, match=f"^document {index} is not in this batch of 6 documents$"):
         batch[index]
 
 
 def test_wrong_index(batch: TokenBatch) -> None:
     """TypeError for what is no integer."""
     for wrong in ("a", 1.0, None, (1, 2)):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="index must be an integer or a slice, not"):
             batch[wrong]
+    with pytest.raises(TypeError, match="tolist"):
+        [4] in batch  # noqa: B015
+
+
+def test_attributes_cannot_be_replaced(batch: TokenBatch) -> None:
+    """They were checked together."""
+    for name in ("ids", "offsets", "type_ids"):
+        with pytest.raises(AttributeError):
+            setattr(batch, name, np.zeros(7, np.int64))
+
+
+def test_weak_references(batch: TokenBatch) -> None:
+    """A cache may hold batches weakly."""
+    assert weakref.ref(batch)() is batch
 
 
 @pytest.mark.parametrize("start", [None, 0, 2, 5, 6, 9, -2, -9])

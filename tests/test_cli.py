@@ -2,6 +2,7 @@
 
 import io
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ import pytest
 
 import numbatok
 from numbatok import cli, notices
+from numbatok.cli import commands, inputs, messages, outputs
 
 TESTS = Path(__file__).parent  # where processes start: in the checkout its numbatok would come before all others
 TEXT = "Hello world<|endoftext|>\nnaïve tokenizers 日本\n"
@@ -133,7 +135,7 @@ def test_encode_writes_a_line_for_each_file(run, sample, tmp_path, gpt2):
 
 def test_encode_writes_many_ids(run, tmp_path, gpt2):
     path = tmp_path / "many.txt"
-    path.write_bytes(b"a b " * cli.BLOCK_IDS)
+    path.write_bytes(b"a b " * outputs.BLOCK_IDS)
     code, out, _ = run("encode", path)
     assert code == 0
     assert np.array_equal(np.array(out.split(), np.int64), gpt2.encode(path.read_bytes()))
@@ -193,6 +195,75 @@ def test_output_that_cannot_be_written(run, sample, tmp_path):
         assert err.count("\n") == 1
 
 
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes")
+@pytest.mark.parametrize("mode", [0o640, 0o600, 0o666])
+def test_a_replaced_output_keeps_its_mode(run, sample, tmp_path, mode):
+    output = tmp_path / "out.npy"
+    output.touch()
+    output.chmod(mode)
+    assert run("encode", sample, "-o", output) == (0, b"", "")
+    assert stat.S_IMODE(output.stat().st_mode) == mode
+    assert len(np.load(output))
+
+
+def test_a_read_only_output_is_not_replaced(run, sample, tmp_path, monkeypatch):
+    output = tmp_path / "out.npy"
+    output.write_bytes(b"old")
+    output.chmod(0o444)
+    real = os.access  # which lets root write to it
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and real(path, mode))
+    code, out, err = run("encode", sample, "-o", output)
+    assert (code, out, err) == (1, b"", f"numbatok: {output}: Permission denied\n")
+    assert output.read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["out.npy", "sample.txt"]
+
+
+def test_output_to_standard_output(run, sample, gpt2):
+    code, out, err = run("encode", sample, "-", "-o", "-", stdin=b"Hello")
+    assert (code, err) == (0, "")
+    assert np.array_equal(np.load(io.BytesIO(out)), [*gpt2.encode(TEXT), 15496])
+    code, out, err = run("encode", sample, sample.parent / "missing", "-o", "-")
+    assert (code, out) == (1, b"")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="needs /dev/stdout")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_to_paths_that_are_streams(sample, tmp_path, gpt2, unbuffered):
+    environment = {"PYTHONUNBUFFERED": unbuffered}
+    wanted = gpt2.encode(TEXT)
+    result = command("encode", sample, "-o", "/dev/stdout", environment=environment)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert np.array_equal(np.load(io.BytesIO(result.stdout)), wanted)
+    with open(tmp_path / "redirected", "wb") as file:
+        assert command("encode", sample, "-o", "/dev/stdout", stdout=file, environment=environment).returncode == 0
+    assert np.array_equal(np.load(tmp_path / "redirected"), wanted)
+    os.mkfifo(tmp_path / "fifo")
+    result = in_shell(f'cat "{tmp_path}/fifo" & $NUMBATOK encode "{sample}" -o "{tmp_path}/fifo"; wait')
+    assert np.array_equal(np.load(io.BytesIO(result.stdout)), wanted)
+    result = in_shell(f'exec 3>"{tmp_path}/third"; $NUMBATOK encode "{sample}" -o /dev/fd/3')
+    assert result.returncode == 0
+    assert np.array_equal(np.load(tmp_path / "third"), wanted)
+
+
+def test_output_that_is_no_file_of_its_own(run, sample, tmp_path):
+    code, out, err = run("encode", sample, "-o", "")
+    assert (code, out) == (2, b"")
+    assert "the name is empty" in err
+    before = sample.read_bytes()
+    (tmp_path / "link").symlink_to(sample)
+    for output in (sample, tmp_path / "link"):
+        code, out, err = run("encode", sample, "-o", output)
+        assert (code, out, err) == (1, b"", f"numbatok: {output}: is to be read too; -o must lead to another file\n")
+    assert sample.read_bytes() == before
+
+
+def test_a_file_without_a_name(run):
+    for name in ("encode", "count", "decode"):
+        code, _, err = run(name, "")
+        assert code == 1
+        assert err.startswith("numbatok: '': No such file")
+
+
 def test_special_tokens(run, sample, gpt2):
     for option in ("--special", "--allow-special"):
         assert run("encode", sample, option, "all")[1].split()[2] == b"50256"
@@ -238,7 +309,7 @@ def test_decode_takes_every_integer_type(run, tmp_path):
 
 @pytest.mark.parametrize("block", [1, 2, 5, 6, 7, 64])
 def test_decode_reads_in_blocks(run, monkeypatch, block):
-    monkeypatch.setattr(cli, "BLOCK_BYTES", max(block, 5))
+    monkeypatch.setattr(inputs, "BLOCK_BYTES", max(block, 5))
     assert run("decode", stdin=b" 15496  995\n\n50256 0 \n1 ")[1] == b'Hello world<|endoftext|>!"'
     assert "position 4 " in run("decode", stdin=b" 1  2\n\n3 0 \n77777 ")[2]
 
@@ -381,6 +452,22 @@ def test_warmup(run):
     assert lines[-1].startswith(f"{len(kernels)} kernels ")
 
 
+def test_warmup_for_one_tokenizer(run):
+    from numbatok.kernels.jit import kernels
+
+    code, out, err = run("warmup", "-v", "-t", "gpt2")
+    assert (code, err) == (0, "")
+    names = {line.split()[-1] for line in out.decode().splitlines()[:-1]}
+    assert {"walk_r50k", "merge_pretoken", "decode_documents", "transcode_utf8"} <= names <= set(kernels)
+    assert run("warmup", "-t", "nope")[0] == 1
+    # In this process others are compiled already: in one of its own those of other tokenizers are left alone.
+    result = command("warmup", "-v", "-t", "gpt2")
+    assert result.returncode == 0
+    seen = {line.split()[-1].decode() for line in result.stdout.splitlines()[:-1]}
+    assert {"walk_r50k", "merge_pretoken", "decode_documents", "transcode_utf8"} <= seen
+    assert not seen & {"walk_automaton", "walk_cl100k", "walk_o200k", "merge_pretoken_by_options"}
+
+
 def test_jit_switched_off_is_said_in_a_line(sample):
     result = command("count", sample, environment={"NUMBA_DISABLE_JIT": "1"})
     assert result.returncode == 1
@@ -401,18 +488,33 @@ def test_module_in_a_process(sample, gpt2):
 def test_a_reader_that_has_gone_is_no_error(tmp_path):
     path = tmp_path / "long.txt"
     path.write_bytes(b"a b " * 500_000)
-    result = in_shell(f'($NUMBATOK encode "{path}"; echo $? >&2) | head -c 3')
-    assert result.stdout == b"64 "
-    assert result.stderr.splitlines()[-1] == b"141"
-    assert b"rror" not in result.stderr
+    for environment in ("PYTHONUNBUFFERED=", "PYTHONUNBUFFERED=1"):
+        for begun in ("encode", "encode -o -", "encode -o /dev/stdout"):
+            result = in_shell(f'({environment} $NUMBATOK {begun} "{path}"; echo $? >&2) | head -c 3')
+            assert len(result.stdout) == 3
+            assert result.stderr.splitlines()[-1] == b"141"
+            assert b"rror" not in result.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX pipes")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_slow_reader_gets_all(tmp_path, unbuffered):
+    path = tmp_path / "ids.npy"
+    np.save(path, np.full(1_000_000, 995, np.uint16))
+    script = f'PYTHONUNBUFFERED={unbuffered} $NUMBATOK decode "{path}" | (sleep 0.2; wc -c)'
+    assert in_shell(script).stdout.split() == [b"6000000"]
+    script = f'(PYTHONUNBUFFERED={unbuffered} $NUMBATOK decode "{path}"; echo $? >&2) | head -c 3'
+    assert in_shell(script).stderr.splitlines()[-1] == b"141"
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_is_said_in_a_line(sample):
-    with open("/dev/full", "wb") as full:
-        result = command("encode", sample, stdout=full)
-    assert result.returncode == 1
-    assert result.stderr.splitlines()[-1] == b"numbatok: standard output: No space left on device"
+    for arguments in (["encode", sample], ["count", sample], ["--help"], ["--version"], ["count", "--help"], []):
+        for unbuffered in ("", "1"):
+            with open("/dev/full", "wb") as full:
+                result = command(*arguments, stdout=full, environment={"PYTHONUNBUFFERED": unbuffered})
+            assert result.returncode == 1
+            assert result.stderr.splitlines()[-1] == b"numbatok: standard output: No space left on device"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs sh")
@@ -430,8 +532,8 @@ def test_interrupt(run, sample, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_discard_output", lambda: None)
-    monkeypatch.setattr(cli, "_read", interrupt)
+    monkeypatch.setattr(cli, "discard_output", lambda: None)
+    monkeypatch.setattr(commands, "read", interrupt)
     assert run("encode", sample) == (130, b"", "")
 
 
@@ -439,8 +541,8 @@ def test_interrupt_leaves_no_file(run, sample, tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_discard_output", lambda: None)
-    monkeypatch.setattr(cli, "_read", interrupt)
+    monkeypatch.setattr(cli, "discard_output", lambda: None)
+    monkeypatch.setattr(commands, "read", interrupt)
     assert run("encode", sample, "-o", tmp_path / "out.npy")[0] == 130
     assert os.listdir(tmp_path) == ["sample.txt"]
 
@@ -490,7 +592,7 @@ def test_show_on_a_terminal(sample):
 
 def test_progress_on_a_terminal(tmp_path):
     big = tmp_path / "big.txt"
-    big.write_bytes(b"some words and more of them\n" * (cli.BIG_FILE // 28 + 1))
+    big.write_bytes(b"some words and more of them\n" * (messages.BIG_FILE // 28 + 1))
     code, seen = at_terminal(["encode", big, "-o", tmp_path / "out.npy"], {"COLUMNS": "200"})
     assert code == 0
     line = f"encoding {big}, 8.4 MB ...".encode()
@@ -499,7 +601,7 @@ def test_progress_on_a_terminal(tmp_path):
 
 
 def test_no_progress_when_piped(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(cli, "BIG_FILE", 0)
+    monkeypatch.setattr(messages, "BIG_FILE", 0)
     path = tmp_path / "a.txt"
     path.write_bytes(b"a")
     assert run("encode", path, path, "-o", tmp_path / "out.npy") == (0, b"", "")
@@ -522,12 +624,12 @@ def test_bar_of_many_files(monkeypatch, installed):
             raise ImportError(name)
         return Module
 
-    monkeypatch.setattr(cli, "import_module", find)
-    monkeypatch.setattr(cli, "_watched", lambda: True)
-    assert list(cli._with_bar(["a", "b"], visible=True)) == ["a", "b"]
+    monkeypatch.setattr(messages, "import_module", find)
+    monkeypatch.setattr(messages, "watched", lambda: True)
+    assert list(messages.with_bar(["a", "b"], visible=True)) == ["a", "b"]
     assert len(made) == installed
-    cli._with_bar(["a"], visible=True)
-    cli._with_bar(["a", "b"], visible=False)
+    messages.with_bar(["a"], visible=True)
+    messages.with_bar(["a", "b"], visible=False)
     assert len(made) == installed
 
 
@@ -536,4 +638,4 @@ def test_bar_of_many_files(monkeypatch, installed):
     [(0, "0 bytes"), (999, "999 bytes"), (1000, "1.0 kB"), (95_400_000, "95 MB"), (2_340_000_000, "2.3 GB")],
 )
 def test_sizes_for_people(size, text):
-    assert cli._size(size) == text
+    assert messages.size_for_people(size) == text

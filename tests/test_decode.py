@@ -11,6 +11,8 @@ import small
 import texts
 from numbatok import AddedToken, TokenBatch, Tokenizer
 from numbatok.added_tokens import AddedTokens
+from numbatok.kernels import decode
+from numbatok.memory import address_of
 from numbatok.parts import Parts
 from numbatok.vocabulary import Vocabulary
 
@@ -77,6 +79,11 @@ def test_errors_of_incomplete_characters(small_ranks) -> None:
     assert small_ranks.decode(ids, errors="ignore") == "x"
     with pytest.raises(UnicodeDecodeError, match="position 1"):
         small_ranks.decode(ids, errors="strict")
+    for ids in ([], [5]):  # whatever is decoded
+        with pytest.raises(LookupError, match="zz"):
+            small_ranks.decode(ids, errors="zz")
+        with pytest.raises(LookupError, match="zz"):
+            small_ranks.decode_batch([ids], errors="zz")
     assert small_ranks.decode_batch([ids, ids], errors="ignore") == ["x", "x"]
 
 
@@ -138,6 +145,7 @@ def test_unknown_id_in_a_token_batch(small_ranks) -> None:
 
 
 NO_IDS = [None, 5, "abc", b"abc", ["a"], [1.5], [None], [[1]], [[1], [2, 3]], {1, 2}, np.array(5)]
+NO_IDS += [np.array([1, 2], "m8[s]"), [np.timedelta64(1, "s")], np.ma.array([1, 2], mask=[0, 1]), [True]]
 
 
 @pytest.mark.parametrize("ids", [*NO_IDS, np.zeros((2, 2), int), np.ones(2)], ids=repr)
@@ -150,8 +158,9 @@ def test_what_are_no_ids(small_ranks, ids: object) -> None:
 def test_a_batch_is_not_one_document(small_ranks) -> None:
     """The two are not taken for each other."""
     batch = small_ranks.encode_batch(["a", "b"])
-    with pytest.raises(TypeError, match="decode_batch"):
-        small_ranks.decode(batch)
+    for some in (batch, batch[:1], batch[:0]):
+        with pytest.raises(TypeError, match="decode_batch"):
+            small_ranks.decode(some)
     for wrong in (5, None, "ab", b"ab"):
         with pytest.raises(TypeError, match="batch must be a TokenBatch or an iterable of sequences of ids"):
             small_ranks.decode_batch(wrong)
@@ -183,3 +192,63 @@ def test_an_added_token_in_the_place_of_an_ordinary_one() -> None:
     assert tokenizer.decode([the]) == " the"
     assert tokenizer.decode([the], skip_special_tokens=True) == ""
     assert tokenizer.vocab_size == len(small.TOKENS)
+
+
+def test_ids_that_change_after_they_are_counted(monkeypatch, small_ranks) -> None:
+    """Another thread makes each id one of more bytes, again and again: the bytes are those of the last ids."""
+    short, long = small.ID_OF[b"x"], max(range(len(small.TOKENS)), key=lambda id: len(small.TOKENS[id]))
+    ids = np.full(1000, short, np.uint32)
+    kernel = decode.decode_documents
+
+    def counting_then_changing(*arguments: int) -> int:
+        status = kernel(*arguments)
+        ids[:] = long
+        return status
+
+    small_ranks.decode(ids)
+    monkeypatch.setattr(decode, "decode_documents", counting_then_changing)
+    assert small_ranks.decode_bytes(ids) == small.TOKENS[long] * 1000
+
+
+@pytest.mark.parametrize("room", [1, decode.WIDEST_COPY, decode.WIDEST_COPY + 3, decode.WIDEST_COPY + 10])
+def test_the_kernel_writes_no_further_than_its_room(room: int) -> None:
+    """It says so, and what lies behind is untouched."""
+    ids, offsets, table = np.zeros(12, np.uint32), np.array([0, 12]), np.zeros(1, np.int32)
+    starts, data, ends = np.array([0, 1]), np.full(32, 7, np.uint8), np.zeros(1, np.int64)
+    output = np.zeros(100, np.uint8)
+    tables = address_of(table), 1, address_of(starts), 1, address_of(data), len(data)
+    arrays = address_of(ids), address_of(offsets), 1
+    assert decode.decode_documents(*arrays, *tables, address_of(output), room, address_of(ends)) == decode.NO_ROOM
+    assert not output[room:].any()
+    enough = 12 + decode.WIDEST_COPY
+    assert decode.decode_documents(*arrays, *tables, address_of(output), enough, address_of(ends)) == 12
+
+
+@pytest.mark.parametrize(
+    ("edit", "error", "message"),
+    [
+        (lambda batch: batch.offsets.__setitem__(-1, 1 << 40), ValueError, "at most 3, the number of ids"),
+        (lambda batch: batch.offsets.__setitem__(0, -5), ValueError, "offsets must rise"),
+        (lambda batch: batch.offsets.__setitem__(1, 3), ValueError, "offsets must rise"),
+    ],
+)
+def test_a_batch_that_was_edited(small_ranks, edit, error: type[Exception], message: str) -> None:
+    """Its arrays are checked again before a kernel reads by them; offsets can be used as any array."""
+    batch = TokenBatch(np.array([1, 2, 3], np.uint32), np.array([0, 1, 2, 3]))
+    assert (batch.offsets + 1).tolist() == [1, 2, 3, 4]
+    edit(batch)
+    with pytest.raises(error, match=message):
+        small_ranks.decode_batch(batch)
+
+
+def test_offsets_that_change_while_they_are_read(monkeypatch, small_ranks) -> None:
+    """The kernel has a copy of its own."""
+    batch = TokenBatch(np.array([5, 6], np.uint32), np.array([0, 1, 2]))
+    kernel = decode.decode_documents
+
+    def changing(*arguments: int) -> int:
+        batch.offsets[:] = [0, 1 << 40, 1 << 41]
+        return kernel(*arguments)
+
+    monkeypatch.setattr(decode, "decode_documents", changing)
+    assert small_ranks.decode_batch(batch) == [small.TOKENS[5].decode(), small.TOKENS[6].decode()]

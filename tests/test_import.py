@@ -39,8 +39,34 @@ def test_a_first_use_writes_nothing() -> None:
 
 def test_public_names() -> None:
     """Every public name can be had; another is an AttributeError that names it."""
+    assert dir(numbatok) == sorted(numbatok.__all__)
     for name in numbatok.__all__:
         assert getattr(numbatok, name) is not None
-        assert name in dir(numbatok)
     with pytest.raises(AttributeError, match="module 'numbatok' has no attribute 'Tokeniser'"):
         numbatok.Tokeniser  # noqa: B018
+
+
+INTERRUPTED = """
+    import importlib.abc, signal, sys
+    import numbatok
+
+    tokenizer = numbatok.get_encoding("gpt2")
+
+    class Interrupting(importlib.abc.MetaPathFinder):
+        def find_spec(self, name, path, target=None):
+            if name == sys.argv[1]:
+                signal.raise_signal(signal.SIGINT)
+
+    sys.meta_path.insert(0, Interrupting())
+    try:
+        tokenizer.encode("Hello world")
+    except KeyboardInterrupt:
+        print("interrupted")
+    print(tokenizer.encode("Hello world").tolist(), signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+
+
+@pytest.mark.parametrize("amid", ["numba.core.types", "numba.typed", "numbatok.engine", "numba.cpython.builtins"])
+def test_ctrl_c_amid_a_first_use(amid: str) -> None:
+    """It breaks the call off, and another call works."""
+    assert output_of(INTERRUPTED, amid).splitlines() == ["interrupted", "[15496, 995] True"]

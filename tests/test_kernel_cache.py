@@ -5,6 +5,7 @@ all: ``enter_edges`` of ``kernels/build.py``, which calls ``edge_slot`` of ``ker
 """
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,20 +122,57 @@ def test_no_place_to_write(package: Copy, tmp_path: Path) -> None:
     blocked = tmp_path / "blocked"
     blocked.touch()
     (package.package / "kernels" / "__pycache__").touch()
-    code = """
-    import logging, sys
-    logging.basicConfig(stream=sys.stdout, level=logging.WARNING, format="%(name)s %(levelname)s %(message)s")
-    """
     places = dict.fromkeys(["HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "IPYTHONDIR"], str(blocked / "sub"))
-    code += ENTER + OUTSIDE
     for _ in range(2):
-        done = run_python(code, package_root=package.root, NUMBA_CACHE_DIR=str(blocked / "cache"), **places)
+        done = run_python(ENTER + OUTSIDE, package_root=package.root, NUMBA_CACHE_DIR=str(blocked / "cache"), **places)
         assert done.returncode == 0, done.stderr
-        warnings = [line for line in done.stdout.splitlines() if line.startswith("numbatok WARNING")]
-        assert len(warnings) == 1, done.stdout
-        assert "compiled kernels cannot be kept" in warnings[0]
-        assert "NUMBA_CACHE_DIR" in warnings[0]
-        assert done.stderr == ""
+        assert done.stdout.split()[1:3] == ["0", "1"]
+        assert done.stderr.count("RuntimeWarning: compiled kernels cannot be kept") == 1
+        assert "NUMBA_CACHE_DIR" in done.stderr
+
+
+#: Obey the modes of directories, as root does only once it has given CAP_DAC_OVERRIDE up.
+AS_ANOTHER = """
+    import ctypes, os
+    if os.getuid() == 0:
+        libc, header, sets = ctypes.CDLL(None), (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+        assert libc.capget(header, sets) == 0
+        sets[0] &= ~(1 << 1)
+        assert libc.capset(header, sets) == 0
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs modes that can be made to hold for root")
+@pytest.mark.parametrize("warmed", ["beside the package", "in NUMBA_CACHE_DIR"])
+def test_kernels_of_another_user(package: Copy, warmed: str) -> None:
+    """Compiled as root into an image and run as somebody else: read there, not written, and nothing is said."""
+    beside = warmed == "beside the package"
+    place = package.package / "kernels" / "__pycache__" if beside else package.cache
+    directory = None if beside else str(package.cache)
+    nowhere = dict.fromkeys(["HOME", "XDG_CACHE_HOME", "LOCALAPPDATA", "IPYTHONDIR"], str(package.root / "none"))
+    variables = {"package_root": package.root, "NUMBA_CACHE_DIR": directory, "NUMBA_BOUNDSCHECK": None, **nowhere}
+    assert output_of(ENTER, **variables).split()[1:] == ["0", "1"]
+    folders = [package.root, package.package / "kernels", place, *(path for path in place.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    files = sorted(place.rglob("*"))
+    try:
+        done = run_python(AS_ANOTHER + ENTER, **variables)
+        assert done.returncode == 0, done.stderr
+        assert (done.stdout.split()[1:], done.stderr) == (["1", "0"], "")
+        assert sorted(place.rglob("*")) == files
+        # What is not there is compiled, and kept where this user can.
+        own = package.root.parent / "own"
+        own.mkdir()
+        variables |= dict.fromkeys(nowhere, str(own))
+        for hits in (["0", "1"], ["1", "0"]):
+            done = run_python(AS_ANOTHER + ENTER, **{**variables, "NUMBA_BOUNDSCHECK": "1"})
+            assert done.returncode == 0, done.stderr
+            assert (done.stdout.split()[1:], done.stderr) == (hits, "")
+        assert sorted(place.rglob("*")) == files
+    finally:
+        for folder in folders:
+            folder.chmod(0o755)
 
 
 def garbage(content: bytes) -> bytes:

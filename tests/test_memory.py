@@ -1,5 +1,6 @@
 """Memory: tables are bounded, results are given back, nothing grows with the number of calls."""
 
+import gc
 import os
 import sys
 import tracemalloc
@@ -10,6 +11,7 @@ import pytest
 import small
 from numbatok import scratch as scratch_module
 from numbatok.kernels import dtypes
+from numbatok.memory import without_collection
 from support import engine_of, output_of
 
 GROWTH = r"""
@@ -105,3 +107,61 @@ def test_temporary_buffers_of_a_long_pretoken_are_dropped(small_ranks) -> None:
             scratch._arrays[field].nbytes for field in (dtypes.WORK_SYMBOLS, dtypes.WORK_HEAP, dtypes.WORK_STARTS)
         )
         assert size < 6 << 20
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_an_interrupt_leaves_garbage_collection_on(place: int) -> None:
+    """Wherever Ctrl-C strikes: it is delivered where functions begin and end."""
+    events = 0
+
+    def interrupt(_frame, event, _argument):
+        nonlocal events
+        if event != "line":
+            events += 1
+            if events == place + 1:
+                raise KeyboardInterrupt
+        return interrupt
+
+    assert gc.isenabled()
+    before = sys.gettrace()
+    try:
+        sys.settrace(interrupt)
+        without_collection(lambda: None)
+    except KeyboardInterrupt as caught:
+        interrupted = caught  # with its traceback, and so all that the frames hold
+        sys.settrace(before)
+        assert gc.isenabled(), interrupted
+    finally:
+        sys.settrace(before)
+        gc.enable()
+
+
+def test_garbage_collection_that_is_off_stays_off() -> None:
+    """And is off meanwhile otherwise."""
+    assert without_collection(gc.isenabled) is False
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        without_collection(lambda: None)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_only_one_text_counts_as_encoded_again(small_ranks) -> None:
+    """The third time in a row CPython makes and keeps a text's UTF-8; another text at the same place has none."""
+    engine = engine_of(small_ranks)
+    text = "\u4e2d\u6587 " * 10_000
+    size = sys.getsizeof(text)
+    for _ in range(2):
+        small_ranks.encode(text)
+    assert sys.getsizeof(text) == size
+    mark, times = engine._last_transcoded
+    assert times == 2
+    other = "\u6587\u4e2d " * 10_000
+    engine._last_transcoded = (id(other), *mark[1:]), times  # as if it lay where the first did
+    small_ranks.encode(other)
+    assert sys.getsizeof(other) == size
+    for _ in range(3):
+        small_ranks.encode(text)
+    assert sys.getsizeof(text) > size

@@ -1,6 +1,8 @@
 """Where text comes from: all kinds of Python objects, valid and not, and what is said about those that hold no text."""
 
+import array
 import ctypes
+import mmap
 import random
 
 import numpy as np
@@ -167,7 +169,13 @@ def test_every_kind_of_text(small_ranks, content: str) -> None:
         read_only.copy(),
         wide[::2],
         np.frombuffer(data[::-1], np.uint8)[::-1],
+        array.array("B", data),
+        (ctypes.c_uint8 * len(data)).from_buffer_copy(data),
     ]
+    if data:
+        mapped = mmap.mmap(-1, len(data))
+        mapped[:] = data
+        kinds.append(mapped)
     expected = small_ranks.encode(content).tolist()
     edges = small_ranks.pretokenize(content).tolist()
     assert small_ranks.decode(expected) == content
@@ -191,7 +199,8 @@ NO_TEXTS = [
     np.zeros(3, np.int8),
     np.zeros((2, 2), np.uint8),
 ]
-NO_TEXTS += [np.array("a"), memoryview(np.zeros(3, np.uint16))]
+NO_TEXTS += [np.array("a"), memoryview(np.zeros(3, np.uint16)), array.array("H", [1])]
+NO_TEXTS += [memoryview(np.zeros((2, 2), np.uint8)), memoryview(np.array(5, np.uint8)), np.uint8(5)]
 
 
 @pytest.mark.parametrize("wrong", NO_TEXTS, ids=repr)

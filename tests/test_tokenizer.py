@@ -178,7 +178,8 @@ def test_looking_tokens_up(gpt2) -> None:
     """By text, by bytes, by id; None for what is not there."""
     assert gpt2.token_to_id(" world") == gpt2.token_to_id(b" world") == 995
     assert gpt2.id_to_token(995) == b" world"
-    assert gpt2.token_to_id("<|endoftext|>") == 50256
+    assert gpt2.token_to_id("<|endoftext|>") == gpt2.token_to_id(b"<|endoftext|>") == 50256
+    assert gpt2.id_to_token(np.uint16(995)) == gpt2.id_to_token(np.int64(995)) == b" world"
     assert gpt2.id_to_token(50256) == b"<|endoftext|>"
     assert gpt2.token_to_id(b"\xff") is not None
     for missing in ("", "no such token at all", b"no such token", "\ud800"):
@@ -190,6 +191,9 @@ def test_looking_tokens_up(gpt2) -> None:
     for wrong in (5, None, bytearray(b"a")):
         with pytest.raises(TypeError, match="token must be str or bytes, not"):
             gpt2.token_to_id(wrong)
+    for wrong in ("5", None, 5.0, True, np.bool_(1), np.float64(1), np.timedelta64(5), [5], np.array([5])):
+        with pytest.raises(TypeError, match="id must be an integer, not"):
+            gpt2.id_to_token(wrong)
 
 
 def test_every_token_has_its_id(small_ranks, small_merges) -> None:
@@ -266,6 +270,38 @@ def test_pickling(naive_ranks, protocol: int) -> None:
         assert loaded == tokenizer
         assert loaded.name == tokenizer.name
         assert loaded.encode(small.TEXT).tolist() == naive_ranks.encode(small.TEXT)
+
+
+class Named(Tokenizer):
+    """A subclass with an attribute of its own."""
+
+    def __init__(self, parts: Parts, title: str) -> None:
+        super().__init__(parts)
+        self.title = title
+
+
+def test_pickling_a_subclass() -> None:
+    """What is loaded or copied is one too, with all that it had."""
+    tokenizer = Named(small.by_ranks()._parts, "mine")
+    expected = tokenizer.encode("x y").tolist()
+    for other in (pickle.loads(pickle.dumps(tokenizer)), copy.copy(tokenizer), copy.deepcopy(tokenizer)):
+        assert type(other) is Named
+        assert (other.title, other) == ("mine", tokenizer)
+        assert other.encode("x y").tolist() == expected
+
+
+@pytest.mark.parametrize("wrong", ["gpt2", None, {"a": 1}])
+def test_a_tokenizer_is_not_made_of_a_name(wrong: object) -> None:
+    """The error says how one is loaded."""
+    with pytest.raises(TypeError, match=r"get_encoding\(name\), Tokenizer.from_file\(path\)"):
+        Tokenizer(wrong)
+
+
+@pytest.mark.parametrize("wrong", [[], None, b"gpt2", 5])
+def test_an_encoding_is_named_by_a_str(wrong: object) -> None:
+    """TypeError for anything else."""
+    with pytest.raises(TypeError, match="an encoding's name must be str, not"):
+        get_encoding(wrong)
 
 
 def test_pickles_of_both_kinds_of_vocabulary(small_merges, gpt2) -> None:

@@ -8,6 +8,7 @@ from numbatok.kernels.jit import kernel
 WIDEST_COPY = 16  # bytes copied at once: how much the token data and the output are longer than what they hold
 UNKNOWN = -1  # in a table of token numbers: no token has the id
 LEFT_OUT = -2  # the id is a special token, and special tokens are skipped
+NO_ROOM = -(1 << 63)  # the output is too small
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64)")
@@ -22,10 +23,12 @@ def decode_documents(
     offsets : address of int64[documents + 1], places in ``ids``
     token_of_id : address of int32[id_limit], a token's number, or UNKNOWN, or LEFT_OUT
     starts : address of int64[tokens + 1], byte offsets of the tokens in ``data``, uint8[data_bytes]
-    output : address of uint8[capacity]; with ``capacity`` 0 bytes are counted and nothing is written
+    output : address of uint8[capacity]; with ``capacity`` 0 bytes are counted and nothing is written, else it is
+        WIDEST_COPY longer than what is written
     ends : address of int64[documents], set to the number of bytes of this document and all before
 
-    An unknown id is reported as ``-1 - its place in ids``.
+    An unknown id is reported as ``-1 - its place in ids``. NO_ROOM where the bytes are more than ``capacity`` allows:
+    another thread may change the ids after they were counted.
     """
     edges = array_at(offsets, documents + 1, np.int64)
     given = array_at(ids, at(edges, documents), np.uint32)
@@ -46,6 +49,8 @@ def decode_documents(
             begin = at(begins, token)
             size = at(begins, token + 1) - begin
             if capacity > 0:
+                if used + size > capacity - WIDEST_COPY:
+                    return np.int64(NO_ROOM)
                 copy_16_bytes(target, used, source, begin)
                 for j in range(WIDEST_COPY, size):
                     put(target, used + j, at(source, begin + j))

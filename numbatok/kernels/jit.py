@@ -15,11 +15,13 @@ no ``fastmath``, no ``inline``
 Numba's own cache goes stale when a helper in another file changes, and its key leaves out the options and
 ``NUMBA_BOUNDSCHECK``. :class:`_PackageCache` mends both: the stamp is one digest over all sources of this package, the
 key holds the options, and data files carry the digest in their name, so a reader can't meet another version's file.
+It also reads what was compiled where this user cannot write, as in a container image, which Numba's does not.
 """
 
 import functools
 import hashlib
 import importlib
+import os
 import pkgutil
 import time
 from collections.abc import Callable
@@ -28,11 +30,12 @@ from typing import Any
 
 import numba
 from numba.core import config as _config
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
+from numba.core.registry import cpu_target
 
 from numbatok import notices
 from numbatok.locks import building, taken_by_fork
-from numbatok.memory import no_collection
+from numbatok.memory import without_collection
 
 config: Any = _config  # its attributes are made from the environment, out of a type checker's sight
 njit: Any = numba.njit  # takes options that its annotations leave out
@@ -55,29 +58,88 @@ def source_digest() -> str:
     return digest.hexdigest()
 
 
+def load_compiler() -> None:
+    """Let Numba import what it leaves to the first compile: where that is broken off, it cannot be begun again."""
+    cpu_target.typing_context.refresh()
+    cpu_target.target_context.refresh()
+
+
+class _Nowhere(_CacheLocator):
+    """What stands for a place where none can be written, so that kernels are still read from where they are."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._line = function.__code__.co_firstlineno
+
+    @classmethod
+    def from_function(cls, function: Callable[..., Any], _file: str) -> "_Nowhere":
+        return cls(function)
+
+    def get_cache_path(self) -> str:
+        return os.devnull
+
+    def ensure_cache_path(self) -> None:
+        raise OSError("neither the package's directory nor a cache directory of this user can be written")
+
+    def get_source_stamp(self) -> str:
+        return source_digest()
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+
+class _Locating(CompileResultCacheImpl):
+    _locator_classes = [*CompileResultCacheImpl._locator_classes, _Nowhere]  # type: ignore[list-item]  # noqa: RUF012
+
+
 class _PackageCache(FunctionCache):
     """A kernel cache that cannot go stale and whose failures cost time, never an error."""
 
+    _impl_class = _Locating
+
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         super().__init__(function)
-        digest = source_digest()
-        base = self._impl.filename_base
-        self._cache_file = IndexDataCacheFile(self._cache_path, base, digest)
-        self._cache_file._data_name_pattern = f"{base}.{digest[:16]}.{{number:d}}.nbc"
+        written = self._cache_path
+        self._cache_file = self._file_in(written)
+        self._places = self._read_only(function.__code__.co_filename, written)
+        if isinstance(self._impl.locator, _Nowhere):
+            self._cache_path = None  # what Numba's statistics tell
+        else:
+            self._places.append(written)
         self._options = tuple(sorted(options.items()))
+
+    @staticmethod
+    def _read_only(source: str, written: str) -> list[str]:
+        """The directories that Numba would write to rather than to ``written``, if it could."""
+        places = []
+        if config.CACHE_DIR:
+            places.append(os.path.join(config.CACHE_DIR, _CacheLocator.get_suitable_cache_subpath(source)))
+        places.append(os.path.join(os.path.dirname(source), "__pycache__"))
+        return places[: places.index(written)] if written in places else places
+
+    def _file_in(self, place: str) -> Any:
+        """The index and data files of this kernel in a directory."""
+        base, digest = self._impl.filename_base, source_digest()
+        file = IndexDataCacheFile(place, base, digest)
+        file._data_name_pattern = f"{base}.{digest[:16]}.{{number:d}}.nbc"
+        return file
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return (*super()._index_key(sig, codegen), self._options, bool(config.BOUNDSCHECK))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        try:
-            found = super().load_overload(sig, target_context)
-        except Exception as error:  # a damaged file, or one that vanished: compile again
-            notices.log.debug("kernel cache of %s not read: %r", self._name, error)
-            found = None
-        if found is None:
-            notices.compiling()
-        return found
+        target_context.refresh()
+        key = self._index_key(sig, target_context.codegen())
+        for place in self._places:
+            try:
+                data = self._file_in(place).load(key)
+                if data is not None:
+                    found = self._impl.rebuild(target_context, data)
+                    self._cache_path = place
+                    return found
+            except Exception as error:  # a damaged file, or one that vanished or may not be read
+                notices.log.debug("kernel cache of %s in %s not read: %r", self._name, place, error)
+        notices.compiling()
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
@@ -119,6 +181,7 @@ class Kernel:
         self._function = function
         self._options = {**_OPTIONS, "nogil": not holding_gil}
         self._compiled: Any = None
+        self.seconds = 0.0  # that compiling or loading it took
         kernels[self.name] = self
 
     def compiled(self) -> Any:
@@ -128,6 +191,11 @@ class Kernel:
                 if self._compiled is None:
                     self._compiled = self._compile()
         return self._compiled
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is compiled, or loaded, already."""
+        return self._compiled is not None
 
     @property
     def address(self) -> int:
@@ -147,9 +215,9 @@ class Kernel:
                 "(NUMBA_BOUNDSCHECK=1 checks indices, NUMBA_JIT_COVERAGE=1 measures coverage)"
             )
         started = time.perf_counter()
-        with no_collection():  # a seventh of the time otherwise
-            dispatcher = self._dispatcher()
-        notices.log.debug("kernel %s ready in %.2f s", self.name, time.perf_counter() - started)
+        dispatcher = without_collection(self._dispatcher)  # a seventh of the time otherwise
+        self.seconds = time.perf_counter() - started
+        notices.log.debug("kernel %s ready in %.2f s", self.name, self.seconds)
         return dispatcher
 
     def _dispatcher(self) -> Any:

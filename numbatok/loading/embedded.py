@@ -188,6 +188,8 @@ def get_encoding(name: str) -> Tokenizer:
     >>> numbatok.get_encoding("gpt2").encode("Hello world")
     array([15496,   995], dtype=uint32)
     """
+    if not isinstance(name, str):
+        raise TypeError(f"an encoding's name must be str, not {type(name).__name__}")
     encoding = ENCODINGS.get(name)
     if encoding is None:
         raise ValueError(f"unknown encoding {name!r}; embedded are {', '.join(sorted(ENCODINGS))}")

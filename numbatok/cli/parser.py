@@ -1,0 +1,126 @@
+"""The commands of the command line and their arguments."""
+
+import argparse
+import sys
+from typing import Any
+
+from numbatok import __version__
+from numbatok.cli import commands
+from numbatok.display import LIMIT
+
+
+class _Parser(argparse.ArgumentParser):
+    """One whose ``--help`` fails where it cannot be written: argparse says nothing of that, and exits with 0."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is not None and file is sys.stdout:
+            file.write(message)
+        else:
+            super()._print_message(message, file)
+
+
+def make_parser() -> _Parser:
+    """All commands and their arguments."""
+    parser = _Parser(prog="numbatok", description="Exact byte-level BPE tokenization, fast.")
+    parser.add_argument("--version", action="version", version=f"numbatok {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    vocabulary = _Parser(add_help=False)
+    vocabulary.add_argument(
+        "-t",
+        "--tokenizer",
+        default="gpt2",
+        metavar="NAME",
+        help="an encoding by name, or the path of a tokenizer.json (default: gpt2)",
+    )
+    reading = _Parser(add_help=False)
+    reading.add_argument(
+        "--special",
+        "--allow-special",
+        choices=("all", "none", "error"),
+        default="all",
+        help="special tokens in the text, such as <|endoftext|>: take all as the ids they have (the default), none "
+        "(they are ordinary text), or stop with an error at the first",
+    )
+    reading.add_argument(
+        "--errors",
+        choices=("strict", "replace"),
+        default="strict",
+        help="bytes that are not UTF-8: stop with an error (the default), or read each as U+FFFD",
+    )
+
+    def command(name: str, function: Any, summary: str, *parents: _Parser) -> _Parser:
+        added = subparsers.add_parser(name, help=summary, description=summary, parents=list(parents))
+        added.set_defaults(command=function)
+        return added
+
+    encode = command("encode", commands.encode, "write the token ids of files", vocabulary, reading)
+    encode.add_argument("files", nargs="+", metavar="FILE", help="a file of UTF-8 text, or - for standard input")
+    encode.add_argument(
+        "-o",
+        "--output",
+        type=_output,
+        metavar="OUT.npy",
+        help="write the ids of all files to one NumPy file (1-D, uint32; - for standard output) instead of a line of "
+        "text for each",
+    )
+    decode = command("decode", commands.decode, "write the bytes of token ids", vocabulary)
+    decode.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        default=["-"],
+        help="ids with white space between, or a .npy file of them; - for standard input (the default)",
+    )
+    decode.add_argument("--skip-special", action="store_true", help="leave special tokens out")
+    count = command(
+        "count",
+        commands.count,
+        "count tokens: for each file its tokens, bytes and name, then the total",
+        vocabulary,
+        reading,
+    )
+    count.add_argument("files", nargs="+", metavar="FILE", help="a file of UTF-8 text, or - for standard input")
+    show = command(
+        "show",
+        commands.show,
+        "show pretokens and tokens, coloured on a terminal (NO_COLOR and FORCE_COLOR are heeded), else as a table",
+        vocabulary,
+        reading,
+    )
+    show.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        default=["-"],
+        help="a file of UTF-8 text; - for standard input (the default)",
+    )
+    show.add_argument(
+        "-n",
+        "--limit",
+        type=_limit,
+        default=LIMIT,
+        metavar="N",
+        help=f"tokens to show of each file (default: {LIMIT}; 0 for all)",
+    )
+    warmup = command("warmup", commands.warmup, "compile kernels ahead, so that nothing waits for it later")
+    warmup.add_argument(
+        "-t",
+        "--tokenizer",
+        metavar="NAME",
+        help="compile only what this encoding or tokenizer.json needs (default: all kernels)",
+    )
+    warmup.add_argument("-v", "--verbose", action="store_true", help="say how long each kernel took")
+    return parser
+
+
+def _limit(text: str) -> int | None:
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of tokens; wanted 1 or more, or 0 for all")
+    return int(text) or None
+
+
+def _output(name: str) -> str:
+    if not name:
+        raise argparse.ArgumentTypeError("the name is empty; wanted that of a file, or - for standard output")
+    return name
