@@ -184,7 +184,6 @@ class Engine:
         self._fill_options()
         self._fill_added()
         self._fill_rule()
-        self._fill_cuts()
         self._view[dtypes.VIEW_KEYER] = spans.key_pretokens.address
         self._view[dtypes.VIEW_LOOKER] = cache.look_up.address
         self._view[dtypes.VIEW_FURTHER] = cache.look_further.address
@@ -192,6 +191,7 @@ class Engine:
         self._view[dtypes.VIEW_MERGER] = (
             merge.merge_pretoken if vocabulary.is_plain else merge.merge_pretoken_by_options
         ).address
+        self._fill_cuts()
         self.everything_allowed = np.full(max(len(added), 1), dtypes.ADDED_AS_TOKEN, np.uint8)
         self._actions: dict[tuple[frozenset[str], frozenset[str]], npt.NDArray[np.uint8]] = {}
         self.decoder = Decoder(vocabulary, added)
@@ -335,6 +335,10 @@ class Engine:
         self._set_table(dtypes.VIEW_SPANNED_EDGES, edges)
         view[dtypes.VIEW_SPANNED_SHIFT] = 65 - bits.bit_length()
         cuts.mark_spanned(address)
+        if self._vocabulary.whole_first:
+            whole_limit, view[dtypes.VIEW_WHOLE_LIMIT] = int(view[dtypes.VIEW_WHOLE_LIMIT]), 0
+            view[dtypes.VIEW_UNMERGED] = cuts.mark_unmerged(address, Scratch(view).address) > 0
+            view[dtypes.VIEW_WHOLE_LIMIT] = whole_limit
         view[dtypes.VIEW_CUTTER] = cuts.cut_unspanned.address
 
     def _fill_rule(self) -> None:

@@ -15,21 +15,35 @@ from numbatok.kernels.dtypes import (
     ONE,
     TAIL_KEPT,
     U64,
+    VIEW_MERGER,
     VIEW_SPANNED,
     VIEW_SPANNED_EDGES,
     VIEW_SPANNED_SHIFT,
     VIEW_TOKEN_STARTS,
     VIEW_TOKENS,
+    VIEW_UNMERGED,
     WORK_STARTS,
     WORK_TAIL,
     ZERO,
 )
-from numbatok.kernels.intrinsics import array_at, at, field, load_u64, put, range_mask, table, trailing_zeros
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    call_kernel,
+    field,
+    load_u64,
+    put,
+    range_mask,
+    table,
+    trailing_zeros,
+)
 from numbatok.kernels.jit import helper, kernel
 
 FIRST_LEAD = 0xE3
 LEADS = 7  # E3 to E9
 _SIX_BYTES = np.uint64((1 << 48) - 1)
+_THREE_BYTES = np.uint64((1 << 24) - 1)
+_THREE = np.uint64(24)
 _WORD_SHIFT = np.uint64(6)
 _WORD_MASK = np.uint64(63)
 _LEAD = np.uint8(FIRST_LEAD)
@@ -46,6 +60,11 @@ def _pair_bit(pair, shift):
 def _edge_bit(last, lead):
     """Bit of the last byte of a character and the first of the next among the edges."""
     return U64(last & 63) << U64(4) | U64(lead & 15)
+
+
+@helper
+def _set(bits, bit):
+    put(bits, bit >> _WORD_SHIFT, at(bits, bit >> _WORD_SHIFT) | ONE << (bit & _WORD_MASK))
 
 
 @kernel("int64(int64)")
@@ -75,11 +94,43 @@ def mark_spanned(view):
             if len(spanned) == 0:
                 continue
             if place - 3 >= begin and place + 3 <= end:
-                bit = _pair_bit(load_u64(data, place - 3) & _SIX_BYTES, shift)
-                put(spanned, bit >> _WORD_SHIFT, at(spanned, bit >> _WORD_SHIFT) | ONE << (bit & _WORD_MASK))
+                _set(spanned, _pair_bit(load_u64(data, place - 3) & _SIX_BYTES, shift))
             else:
-                bit = _edge_bit(last, lead)
-                put(edges, bit >> _WORD_SHIFT, at(edges, bit >> _WORD_SHIFT) | ONE << (bit & _WORD_MASK))
+                _set(edges, _edge_bit(last, lead))
+    return found
+
+
+@helper
+def _has_lead(data, begin, end):
+    """Whether a character that may be cut from its neighbour begins in ``data[begin:end]``."""
+    place = begin
+    while place < end and not FIRST_LEAD <= np.int64(at(data, place)) < FIRST_LEAD + LEADS:
+        place += 1
+    return place < end
+
+
+@kernel("int64(int64, int64)")
+def mark_unmerged(view, work):
+    """Keep whole what is a token only as a whole: see the edges of tokens that merging does not make; return how many.
+
+    A pretoken that is such a token is that token, but a part of a pretoken is not. So nothing is cut before the first
+    or after the last character of one. ``VIEW_WHOLE_LIMIT`` is 0 meanwhile.
+    """
+    data = table(view, VIEW_TOKENS, np.uint8)
+    starts = table(view, VIEW_TOKEN_STARTS, np.int64)
+    spanned = table(view, VIEW_SPANNED, np.uint64)
+    shift = U64(field(view, VIEW_SPANNED_SHIFT))
+    found = np.int64(0)
+    for token in range(len(starts) - 1):
+        begin = at(starts, token)
+        end = at(starts, token + 1)
+        if end - begin < 3 or not _has_lead(data, begin, end):
+            continue
+        if call_kernel(field(view, VIEW_MERGER), (view, work, field(view, VIEW_TOKENS) + begin, end - begin)) == 1:
+            continue
+        found += 1
+        _set(spanned, _pair_bit((load_u64(data, begin) & _THREE_BYTES) << _THREE, shift))
+        _set(spanned, _pair_bit(load_u64(data, end - 3) & _THREE_BYTES, shift))
     return found
 
 
@@ -96,6 +147,7 @@ def cut_unspanned(view, work, text, length, base, end):
     spanned = table(view, VIEW_SPANNED, np.uint64)
     edges = table(view, VIEW_SPANNED_EDGES, np.uint64)
     shift = U64(field(view, VIEW_SPANNED_SHIFT))
+    unmerged = field(view, VIEW_UNMERGED) != 0
     leads_before = ZERO
     count = np.int64(0)
     for block in range((end - base + 63) >> 6):
@@ -125,6 +177,11 @@ def cut_unspanned(view, work, text, length, base, end):
             pair_bit = _pair_bit(pair & _SIX_BYTES, shift)
             edge_bit = _edge_bit(last, lead)
             joined = at(spanned, pair_bit >> _WORD_SHIFT) >> (pair_bit & _WORD_MASK)
+            if unmerged:
+                before = _pair_bit(pair & _THREE_BYTES, shift)
+                after = _pair_bit(pair & _SIX_BYTES & ~_THREE_BYTES, shift)
+                joined |= at(spanned, before >> _WORD_SHIFT) >> (before & _WORD_MASK)
+                joined |= at(spanned, after >> _WORD_SHIFT) >> (after & _WORD_MASK)
             joined |= at(edges, edge_bit >> _WORD_SHIFT) >> (edge_bit & _WORD_MASK)
             cuts |= (~joined & ONE) << bit
             count += 1

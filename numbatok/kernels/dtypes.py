@@ -153,7 +153,8 @@ VIEW_CUTTER = 104  # native address of cut_unspanned, or 0 where pretokens are n
 VIEW_SPANNED = 105  # uint64[2^k / 64]: a bit for each hash of a pair of characters that a token spans
 VIEW_SPANNED_SHIFT = 107  # 64 - k
 VIEW_SPANNED_EDGES = 108  # uint64[EDGE_WORDS]: a bit for the bytes at an edge that a token spans in part
-VIEW_FIELDS = 110
+VIEW_UNMERGED = 110  # 1 where some tokens are made of whole pretokens only, not by merging
+VIEW_FIELDS = 111
 
 EDGE_WORDS = 16
 

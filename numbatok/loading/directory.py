@@ -9,7 +9,7 @@ from numbatok.errors import VocabularyError
 from numbatok.loading import files, tokenizer_json
 from numbatok.loading.checks import as_list, as_object, brief, decode_json, take
 from numbatok.loading.rank_file import check_ids, check_pattern, special_added_tokens
-from numbatok.memory import no_collection
+from numbatok.memory import without_collection
 from numbatok.parts import Parts
 from numbatok.patterns.rules import GPT2, Split
 
@@ -62,7 +62,8 @@ def _load_pair(path: Path, pattern: str | None, special_tokens: Mapping[str, int
             raise VocabularyError(f"tokenizer_config.json: {key} is not supported; a tokenizer.json would say its ids")
     prefix_space = take(config, "add_prefix_space", bool, "tokenizer_config.json", False)
     merges = (path / PAIR[1]).read_bytes()
-    with no_collection():
+
+    def made() -> Parts:
         vocab = as_object(decode_json((path / PAIR[0]).read_bytes(), "a vocab.json"), "vocab.json")
         try:
             lines = str(merges, "utf-8").split("\n")
@@ -74,14 +75,16 @@ def _load_pair(path: Path, pattern: str | None, special_tokens: Mapping[str, int
         model = {"vocab": vocab, "merges": lines}
         vocabulary, unreachable = tokenizer_json.vocabulary(model, True, added.keys())
         check_ids(vocabulary, list(added.values()))
-    return Parts(
-        vocabulary,
-        AddedTokens(added.values()),
-        (Split(pattern),),
-        prefix_space=prefix_space,
-        unreachable=unreachable,
-        name=str(path),
-    )
+        return Parts(
+            vocabulary,
+            AddedTokens(added.values()),
+            (Split(pattern),),
+            prefix_space=prefix_space,
+            unreachable=unreachable,
+            name=str(path),
+        )
+
+    return without_collection(made)
 
 
 def _read_object(path: Path) -> dict[str, Any]:

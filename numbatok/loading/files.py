@@ -7,7 +7,7 @@ from pathlib import Path
 
 from numbatok.errors import VocabularyError
 from numbatok.loading import rank_file, tekken, tokenizer_json
-from numbatok.memory import no_collection
+from numbatok.memory import without_collection
 from numbatok.parts import Parts
 
 SpecialTokens = Mapping[str, int]
@@ -51,8 +51,11 @@ def parse(content: bytes, name: str, pattern: str | None, special_tokens: Specia
     for argument, value in (("pattern", pattern), ("special_tokens", special_tokens)):
         if value is not None:
             raise VocabularyError(f"{argument} is for files that do not say it, such as rank files; this is JSON")
-    with no_collection():
+
+    def made() -> Parts:
         settings = tokenizer_json.decode(content)
         if isinstance(settings, dict) and "model" not in settings and "config" in settings:
             return tekken.build(settings, name)
         return tokenizer_json.build(settings, name)
+
+    return without_collection(made)

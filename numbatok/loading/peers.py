@@ -5,7 +5,7 @@ from typing import Any
 
 from numbatok.loading import rank_file, tokenizer_json
 from numbatok.loading.checks import decode_json
-from numbatok.memory import no_collection
+from numbatok.memory import without_collection
 from numbatok.parts import Parts
 
 
@@ -19,11 +19,14 @@ def from_huggingface(tokenizer: Any) -> Parts:
             f"{type(tokenizer).__name__}"
         )
     name = getattr(tokenizer, "name_or_path", "") or ""
-    with no_collection():
+
+    def made() -> Parts:
         settings = decode_json(content(), "a tokenizer.json")
         if inner is not None:  # transformers sets these anew for each call, by the call's arguments
             settings["truncation"] = settings["padding"] = None
         return tokenizer_json.build(settings, name)
+
+    return without_collection(made)
 
 
 def from_tiktoken(encoding: Any, *, pattern: str | None, special_tokens: Mapping[str, int] | None, name: str) -> Parts:

@@ -11,7 +11,7 @@ from numbatok.errors import VocabularyError
 from numbatok.loading import byte_level
 from numbatok.loading.dialect import to_oniguruma
 from numbatok.loading.tokenizer_json import KEPT_SECTIONS
-from numbatok.memory import no_collection
+from numbatok.memory import without_collection
 from numbatok.parts import Parts
 from numbatok.patterns.known import canonical
 from numbatok.patterns.rules import GPT2, Split
@@ -57,7 +57,8 @@ def _mode(path: str | PathLike[str]) -> int:
 
 def dumps(parts: Parts) -> str:
     """The content of the file."""
-    with no_collection():
+
+    def made() -> str:
         model = _model(parts)
         _give_ids(parts, model["vocab"])
         sections = _sections(parts)
@@ -70,6 +71,8 @@ def dumps(parts: Parts) -> str:
             "model": model,
         }
         return json.dumps(content, ensure_ascii=False)
+
+    return without_collection(made)
 
 
 def _added_token(token: AddedToken) -> dict[str, Any]:

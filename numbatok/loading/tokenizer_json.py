@@ -10,7 +10,7 @@ from numbatok.errors import VocabularyError
 from numbatok.loading import byte_level, components
 from numbatok.loading.checks import as_list, as_object, brief, json_errors, not_supported, refuse_unknown, take
 from numbatok.loading.spelled import split_json
-from numbatok.memory import no_collection
+from numbatok.memory import without_collection
 from numbatok.normalizers import Normalizer, from_json
 from numbatok.parts import Parts
 from numbatok.vocabulary import Vocabulary
@@ -23,8 +23,11 @@ _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 def parse(content: str, name: str = "") -> Parts:
     """The parts of the tokenizer in the content of a file."""
-    with no_collection():
+
+    def made() -> Parts:
         return build(decode(content.encode("utf-8", "surrogatepass")), name)
+
+    return without_collection(made)
 
 
 def decode(content: bytes) -> Any:
