@@ -337,7 +337,8 @@ class Engine:
         cuts.mark_spanned(address)
         if self._vocabulary.whole_first:
             whole_limit, view[dtypes.VIEW_WHOLE_LIMIT] = int(view[dtypes.VIEW_WHOLE_LIMIT]), 0
-            view[dtypes.VIEW_UNMERGED] = cuts.mark_unmerged(address, Scratch(view).address) > 0
+            scratch = Scratch(view)
+            view[dtypes.VIEW_UNMERGED] = cuts.mark_unmerged(address, scratch.address) > 0
             view[dtypes.VIEW_WHOLE_LIMIT] = whole_limit
         view[dtypes.VIEW_CUTTER] = cuts.cut_unspanned.address
 
