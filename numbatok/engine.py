@@ -76,11 +76,14 @@ def _walker(name: str) -> int:
 
 
 class Decoder:
-    """Tables from ids to bytes: those of the tokens, then those of the added tokens."""
+    """Tables from ids to bytes: those of the tokens, then those that only decoding knows, then the added tokens."""
 
-    def __init__(self, vocabulary: Vocabulary, added: AddedTokens) -> None:
-        contents = [token.content.encode() for token in added]
-        added_ids = np.array([token.id for token in added], np.uint32)
+    def __init__(
+        self, vocabulary: Vocabulary, added: AddedTokens, unreachable: Iterable[tuple[int, bytes]] = ()
+    ) -> None:
+        others = [*unreachable, *((token.id, token.content.encode()) for token in added)]
+        contents = [content for _, content in others]
+        added_ids = np.array([number for number, _ in others], np.uint32)
         ends = len(vocabulary.data) + np.cumsum([0, *map(len, contents)])
         self._starts = np.concatenate([vocabulary.starts, ends[1:]])
         slack = bytes(decode.WIDEST_COPY)
@@ -88,7 +91,7 @@ class Decoder:
         ids = np.concatenate([vocabulary.ids, added_ids])
         numbers = np.arange(len(ids), dtype=np.int32)
         # An added token may have the id of an ordinary one with the same bytes: then only its row counts.
-        own = np.append(~np.isin(vocabulary.ids, added_ids), np.ones(len(added), bool))
+        own = np.append(~np.isin(vocabulary.ids, added_ids), np.ones(len(others), bool))
         ids, numbers = ids[own], numbers[own]
         special = np.isin(ids, [token.id for token in added if token.special])
         skipped = np.where(special, np.int32(decode.LEFT_OUT), numbers)
@@ -194,7 +197,7 @@ class Engine:
         self._fill_cuts()
         self.everything_allowed = np.full(max(len(added), 1), dtypes.ADDED_AS_TOKEN, np.uint8)
         self._actions: dict[tuple[frozenset[str], frozenset[str]], npt.NDArray[np.uint8]] = {}
-        self.decoder = Decoder(vocabulary, added)
+        self.decoder = Decoder(vocabulary, added, parts.unreachable)
         self._restless = None if self._cuts_text or parts.normalizer is None else restless(parts.normalizer)
         if self._restless is not None:
             ascii_changes = self._restless[:128].any()

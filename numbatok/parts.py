@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from numbatok.added_tokens import AddedTokens
 from numbatok.decoders import Decoder
+from numbatok.loading import byte_level
 from numbatok.normalizers import Normalizer
 from numbatok.patterns.rules import PatternEngine, SplitRule
 from numbatok.templates import PLAIN, Template
@@ -42,3 +43,12 @@ class Parts:
     name: str = field(default="", compare=False)
     settings: str | None = field(default=None, compare=False)
     pattern_engine: PatternEngine = "automaton"
+
+    def id_of_string(self, string: str) -> int | None:
+        """The id of the token that a ``tokenizer.json`` spells so (``"Ġthe"`` for the bytes of " the"), or None."""
+        data = string.encode("utf-8", "surrogatepass")
+        if self.vocabulary.options.unit == "byte":
+            if not set(string) <= byte_level.byte_of_character().keys():
+                return next((number for number, content in self.unreachable if content == data), None)
+            data = byte_level.to_bytes(string)
+        return self.vocabulary.id_of.get(data)

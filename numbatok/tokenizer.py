@@ -236,8 +236,8 @@ class Tokenizer:
     ) -> "Tokenizer":
         """A new tokenizer with more added tokens; this one stays as it is, also while other threads use it.
 
-        A string that is a token already, added or not, keeps its id; others get the ids after the largest, in order.
-        The empty string is passed over. The flags are those of :class:`AddedToken`; ``normalized`` is by default what
+        A string that is a token already, added or spelled so in a ``tokenizer.json``, keeps its id; others get the ids
+        after the largest, in order. The empty string is passed over. The flags are those of :class:`AddedToken`; ``normalized`` is by default what
         ``special`` is not. For other flags each, call it several times.
 
         >>> tokenizer = numbatok.get_encoding("gpt2").add_tokens(["<|im_start|>", "<|im_end|>"], special=True)
@@ -254,7 +254,7 @@ class Tokenizer:
                 raise TypeError(f"an added token must be a str, not {type(content).__name__}")
             if not content:
                 continue
-            number = added.get(content, vocabulary.id_of.get(content.encode("utf-8", "surrogatepass")))
+            number = added.get(content, self._parts.id_of_string(content))
             if number is None:
                 number, following = following, following + 1
             added[content] = number
