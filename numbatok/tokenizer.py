@@ -237,8 +237,8 @@ class Tokenizer:
         """A new tokenizer with more added tokens; this one stays as it is, also while other threads use it.
 
         A string that is a token already, added or spelled so in a ``tokenizer.json``, keeps its id; others get the ids
-        after the largest, in order. The empty string is passed over. The flags are those of :class:`AddedToken`; ``normalized`` is by default what
-        ``special`` is not. For other flags each, call it several times.
+        after the largest, in order. The empty string is passed over. The flags are those of :class:`AddedToken`;
+        ``normalized`` is by default what ``special`` is not. For other flags each, call it several times.
 
         >>> tokenizer = numbatok.get_encoding("gpt2").add_tokens(["<|im_start|>", "<|im_end|>"], special=True)
         >>> tokenizer.encode("<|im_start|>Hello")

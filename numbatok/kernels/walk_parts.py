@@ -10,6 +10,7 @@ from numbatok.kernels.intrinsics import (
     equal_to,
     field,
     in_range,
+    leading_zeros,
     put,
     table,
     trailing_zeros,
@@ -34,27 +35,33 @@ def _is_ten(source, position, stop):
 
 
 @helper
-def _mend_mixed(text, base, position, stop, begins, ten, mixed):
-    """Starts in runs of digits that are not all of 0 to 9, given those of groups of three from each 0 to 9 on.
+def _join_short_runs(text, position, stop, begins, mixed):
+    """Starts in runs of digits that begin with other bytes than 0 to 9: less than three of these make no group.
 
-    ``mixed`` has the other digits' bytes and those next to them. Less than three of 0 to 9 make no group: they stay
-    with a digit before them. After the last group a piece begins, whatever it begins with.
+    ``mixed`` has the first 0 to 9 of such runs.
     """
     source = array_at(text, stop, np.uint8)
     while mixed != ZERO:
         bit = mixed & (ZERO - mixed)
         mixed ^= bit
         place = position + np.int64(trailing_zeros(bit))
-        if ten & bit != ZERO:
-            if not (_is_ten(source, place + 1, stop) and _is_ten(source, place + 2, stop)):
-                begins &= ~bit
-        else:
-            count = np.int64(0)
-            while place - count > base and _is_ten(source, place - count - 1, stop):
-                count += 1
-            if count > 0 and count % 3 == 0:
-                begins |= bit
+        if not (_is_ten(source, place + 1, stop) and _is_ten(source, place + 2, stop)):
+            begins &= ~bit
     return begins
+
+
+@helper
+def _last_whole_start(text, starts, base, blocks, stop):
+    """The last start at a character's first byte within the blocks; ``base`` if there is no other."""
+    source = array_at(text, stop, np.uint8)
+    for block in range(blocks - 1, -1, -1):
+        bits = at(starts, block)
+        while bits != ZERO:
+            place = 63 - np.int64(leading_zeros(bits))
+            if at(source, base + 64 * block + place) & 0xC0 != 0x80:
+                return base + 64 * block + place
+            bits ^= ONE << np.uint64(place)
+    return base
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
@@ -62,11 +69,15 @@ def walk_parts(view, work, text, length, base, stop, blocks):
     r"""Walk GPT-2's rule (:func:`numbatok.kernels.walk_r50k.walk_r50k`) between what a step before cuts out.
 
     With CUT_DIGITS each of DIGIT is a piece (StarCoder, Refact, Command-R). With CUT_PUNCTUATION (Falcon) runs of
-    PUNCTUATION are; the pieces that GPT-2's rule leaves are cut again before and after runs of DIGIT, and these by
+    PUNCTUATION are; the pieces that GPT-2's rule leaves are cut again before and after runs of digits, and these by
     ``[0-9][0-9][0-9]``. What has been cut out is the end of the text for white space before it.
 
-    A fresh walk from any start agrees: what is cut out first is cut alike, and so is what lies between; a run of digits
-    that begins in the middle begins after a group of three, from which groups are counted again.
+    Falcon's steps after GPT-2's rule see bytes, each as a character of the byte alphabet: digits are 0 to 9 and the
+    bytes that stand there for two, three, one, a quarter, a half and three quarters, wherever they are in a character.
+
+    A fresh walk from any start at a character's first byte agrees: what is cut out first is cut alike, and so is what
+    lies between; a run of digits that begins in the middle begins after a group of three, from which groups are counted
+    again. With CUT_PUNCTUATION the result is such a start.
 
     Parameters and result: see :mod:`numbatok.kernels.starts`. Classes: LETTER, NUMBER, SPACE, and besides, DIGIT or
     PUNCTUATION.
@@ -106,8 +117,11 @@ def walk_parts(view, work, text, length, base, stop, blocks):
                 number |= numbers
                 space |= spaces
                 cut |= signs
-                digit |= digits
+                if cut_digits:
+                    digit |= digits
                 wide = spaces & inner
+            if not cut_digits:
+                digit |= (in_range(bytes_, 0xB2, 2) | equal_to(bytes_, 0xB9) | in_range(bytes_, 0xBC, 3)) & valid
         if cut_digits:
             cut = digit
         letter &= ~cut
@@ -139,11 +153,10 @@ def walk_parts(view, work, text, length, base, stop, blocks):
                 begins |= threes
             else:
                 taken = np.int64(0)
-            if (digit & ~ten) | (digit_before & ~ten_before) != ZERO:
-                after_digit = digit << ONE | digit_before
-                after_ten = ten << ONE | ten_before
-                mixed = (ten & ~after_ten | digit & ~ten & after_ten) & after_digit
-                begins = _mend_mixed(text, base, position, stop, begins, ten, mixed)
+            others = digit & ~ten
+            mixed = ten & (others << ONE | (digit_before & ~ten_before)) & (number << ONE | number_before)
+            if mixed != ZERO:  # as in "²12"; a letter before is no part of the run
+                begins = _join_short_runs(text, position, stop, begins, mixed)
         begins = (begins & ~spoilt) | added
         if block > 0:
             put(starts, block - 1, at(starts, block - 1) | last_space_before)
@@ -176,4 +189,6 @@ def walk_parts(view, work, text, length, base, stop, blocks):
         digit_before = digit >> TOP
         ten_before = ten >> TOP
         wide_before = wide
+    if not cut_digits and base + 64 * blocks < stop:
+        return _last_whole_start(text, starts, base, blocks, stop)
     return min(stop, base + 64 * blocks)

@@ -122,8 +122,8 @@ def _digit_classes() -> npt.NDArray[np.uint8]:
 
 
 def _falcon_classes() -> npt.NDArray[np.uint8]:
-    """The same and what Punctuation matches."""
-    return _digit_classes() | _marked(PUNCTUATION=_members("ispunctuation"))
+    """The plain classes and what Punctuation matches."""
+    return _plain_classes() | _marked(PUNCTUATION=_members("ispunctuation"))
 
 
 def _bloom_classes() -> npt.NDArray[np.uint8]:
@@ -241,11 +241,13 @@ WALKS: dict[str, Walk] = {
         "walk_parts",
         _falcon_classes,
         tuple(
-            rule
-            for gpt2 in _GPT2_SPELLINGS
-            for rule in _in_each_syntax(
-                Split(PUNCTUATION, "contiguous"), Split(gpt2), Split(DIGITS, "contiguous"), Split("[0-9][0-9][0-9]")
+            (
+                Split(PUNCTUATION, "contiguous"),
+                Split(gpt2),
+                Split(DIGITS, "contiguous", spelled=True),
+                Split("[0-9][0-9][0-9]", syntax="oniguruma"),
             )
+            for gpt2 in _GPT2_SPELLINGS
         ),
         {dtypes.VIEW_OPTIONS: dtypes.CUT_PUNCTUATION},
     ),
@@ -279,7 +281,6 @@ DIGESTS = {
     "ad1c356cf0594b82": "kimi_k2",
     "fb993365dc7676bc": "deepseek_v3",
     "16bc39224138ad3d": "starcoder",
-    "9f12b460788b3eba": "falcon",
     "72b3df363c573ef8": "bloom",
     "e5740c81328f164a": "clip",
     "7ee197eddbae0dfe": "clip_cut_again",
