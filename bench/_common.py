@@ -357,7 +357,12 @@ def default_cores() -> list[int]:
 def parser(doc: str | None) -> argparse.ArgumentParser:
     """A command line that prints the script's docstring as its help, with the options that all scripts have."""
     made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("-t", "--tokenizer", default="gpt2", help="which tokenizer (default: gpt2)")
+    made.add_argument(
+        "-t",
+        "--tokenizer",
+        default="gpt2",
+        help="an encoding, a folder of the test data's vocabularies or the path of a tokenizer.json (default: gpt2)",
+    )
     made.add_argument(
         "--cores",
         type=parse_cores,

@@ -8,7 +8,6 @@ Only the library of the side that is loaded is imported.
 import base64
 import importlib.util
 import itertools
-import json
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -67,8 +66,8 @@ class Numbatok(Side):
             self.tokenizer = numbatok.get_encoding(vocabulary["encoding"])
         else:
             self.tokenizer = numbatok.Tokenizer.from_file(vocabulary["json"])
-        self.encode = self.tokenizer.encode
-        self.encode_batch = self.tokenizer.encode_batch
+        self.encode = partial(self.tokenizer.encode, add_special_tokens=False)
+        self.encode_batch = partial(self.tokenizer.encode_batch, add_special_tokens=False)
 
     def batch_of(self, result: Any) -> tuple[Any, Any]:
         """A TokenBatch has both."""
@@ -142,12 +141,11 @@ class Tiktoken(Side):
 
     def __init__(self, vocabulary: dict[str, Any], threads: int) -> None:
         import tiktoken
-        import tiktoken_ext.openai_public as public
 
         lines = map(bytes.split, Path(vocabulary["ranks"]).read_bytes().splitlines())
         tokenizer = tiktoken.Encoding(
             "benchmark",
-            pat_str=getattr(public, vocabulary["pattern"]),
+            pat_str=vocabulary["pattern"],
             mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in lines},
             special_tokens=vocabulary["special_tokens"],
         )
@@ -234,93 +232,38 @@ def present(peers: Sequence[str], install: bool = True) -> dict[str, Path | str]
 
 # --- vocabulary files ---
 
-#: By tokenizer: numbatok's embedded encoding ("" for none), files of the test data, tiktoken's pattern, special tokens.
-VOCABULARIES: dict[str, dict[str, Any]] = {
-    "gpt2": {
-        "encoding": "gpt2",
-        "json": "vocab/gpt2_hf/tokenizer.json",
-        "ranks": "vocab/r50k_base/r50k_base.tiktoken",
-        "pattern": "r50k_pat_str",
-        "special_tokens": {"<|endoftext|>": 50256},
-    },
-}
-
 
 def prepare(name: str, folder: Path) -> dict[str, Any]:
-    """Write what the sides load of a tokenizer to ``folder``: a ``tokenizer.json`` and a rank file.
+    """Write what the sides load of a tokenizer to ``folder``: a ``tokenizer.json`` and, for an encoding, a rank file.
 
-    They are those of the test data, or made from the vocabulary inside numbatok. Exits with status 2 for an unknown
-    tokenizer.
+    ``name`` is that of an encoding inside numbatok, of a folder of the test data's vocabularies, or the path of a
+    ``tokenizer.json``. GPT-2's file is the test data's where it is there; those of other encodings numbatok saves.
+    Exits with status 2 for an unknown tokenizer.
     """
-    if name not in VOCABULARIES:
-        _common.complain(f"no tokenizer {name!r} here; there is {', '.join(VOCABULARIES)}")
-        sys.exit(2)
-    made = dict(VOCABULARIES[name])
-    writers = {"json": _tokenizer_json, "ranks": _rank_file}
-    for kind, write in writers.items():
-        source = _common.find_data(made[kind])
-        content = _common.read_data(source) if source is not None else write(made)
-        path = folder / Path(made[kind]).name
-        path.write_bytes(content)
-        made[kind] = str(path)
-    return made
-
-
-def _embedded_ranks(encoding: str) -> tuple[list[bytes], list[int]]:
-    """(tokens, ranks) of an encoding inside numbatok."""
+    import numbatok
     from numbatok.loading.embedded import ENCODINGS, load_ranks
 
-    return load_ranks(ENCODINGS[encoding].ranks)
-
-
-def _rank_file(vocabulary: dict[str, Any]) -> bytes:
-    """The rank file of an embedded vocabulary."""
-    tokens, ranks = _embedded_ranks(vocabulary["encoding"])
+    path = folder / "tokenizer.json"
+    if name not in ENCODINGS:
+        source = Path(name) if Path(name).is_file() else _common.find_data(f"vocab/{name}/tokenizer.json")
+        if source is None:
+            _common.complain(f"no tokenizer {name!r}: neither a file, nor in the test data, nor {', '.join(ENCODINGS)}")
+            sys.exit(2)
+        path.write_bytes(_common.read_data(source))
+        return {"encoding": "", "json": str(path), "ranks": ""}
+    source = _common.find_data("vocab/gpt2_hf/tokenizer.json") if name == "gpt2" else None
+    if source is not None:
+        path.write_bytes(_common.read_data(source))
+    else:
+        numbatok.get_encoding(name).save(path)
+    encoding = ENCODINGS[name]
+    tokens, ranks = load_ranks(encoding.ranks)
     lines = [b"%b %d\n" % (base64.b64encode(token), rank) for token, rank in zip(tokens, ranks, strict=True)]
-    return b"".join(lines)
-
-
-def _parts(token: bytes, rank_of: dict[bytes, int]) -> list[bytes]:
-    """What merging makes of a token just before the merge that completes it: two parts, or one byte."""
-    parts = [bytes([byte]) for byte in token]
-    while len(parts) > 2:
-        ranks = [rank_of.get(left + right, len(rank_of)) for left, right in itertools.pairwise(parts)]
-        place = ranks.index(min(ranks))
-        parts[place : place + 2] = [parts[place] + parts[place + 1]]
-    return parts
-
-
-def _tokenizer_json(vocabulary: dict[str, Any]) -> bytes:
-    """A GPT-2-shaped ``tokenizer.json`` of an embedded vocabulary."""
-    from numbatok.loading.byte_level import byte_of_character
-
-    tokens, ranks = _embedded_ranks(vocabulary["encoding"])
-    rank_of = dict(zip(tokens, ranks, strict=True))
-    characters = {byte: character for character, byte in byte_of_character().items()}
-    spell = {token: "".join(characters[byte] for byte in token) for token in tokens}
-    merges = [[spell[part] for part in _parts(token, rank_of)] for token in tokens if len(token) > 1]
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
-    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-    specials = vocabulary["special_tokens"]
-    content = {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [{"id": number, "content": text, **flags} for text, number in specials.items()],
-        "normalizer": None,
-        "pre_tokenizer": byte_level,
-        "post_processor": byte_level,
-        "decoder": byte_level,
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": None,
-            "continuing_subword_prefix": "",
-            "end_of_word_suffix": "",
-            "fuse_unk": False,
-            "byte_fallback": False,
-            "vocab": {spell[token]: rank for token, rank in rank_of.items()} | specials,
-            "merges": merges,
-        },
+    (folder / "ranks.tiktoken").write_bytes(b"".join(lines))
+    return {
+        "encoding": name,
+        "json": str(path),
+        "ranks": str(folder / "ranks.tiktoken"),
+        "pattern": encoding.pattern,
+        "special_tokens": encoding.special_tokens,
     }
-    return json.dumps(content).encode()

@@ -18,14 +18,17 @@ All in one process, which is pinned; the least of all repeats.
 
 import itertools
 import sys
+import tempfile
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
 
 import _common
+import _sides
 import numbatok
 from _common import short
 from numbatok.kernels import dtypes, spans, starts
@@ -168,7 +171,9 @@ def main() -> int:
         if len(text) <= 4 * dtypes.CHUNK_BYTES:
             _common.complain(f"{name} is too short: {len(text)} bytes")
             continue
-        figures[name] = measure(numbatok.get_encoding(options.tokenizer), text, options.seconds)
+        with tempfile.TemporaryDirectory() as folder:
+            tokenizer = _sides.Numbatok(_sides.prepare(options.tokenizer, Path(folder)), 1).tokenizer
+        figures[name] = measure(tokenizer, text, options.seconds)
     print("\nns a pretoken, everything in the cache; walk and encode in GB/s too")
     rows: list[list[object]] = []
     for name, row in figures.items():

@@ -185,17 +185,10 @@ class Comparison:
         """Say loudly where a side's ids are not numbatok's."""
         import numpy as np
 
-        import numbatok
-
         common = min(len(ours), len(theirs))
         unequal = np.flatnonzero(ours[:common] != theirs[:common])
         at = int(unequal[0]) if len(unequal) else common
-        vocabulary = self.vocabulary
-        tokenizer = (
-            numbatok.get_encoding(vocabulary["encoding"])
-            if vocabulary["encoding"]
-            else numbatok.Tokenizer.from_file(vocabulary["json"])
-        )
+        tokenizer = _sides.Numbatok(self.vocabulary, 1).tokenizer
         before = tokenizer.decode(ours[max(0, at - 8) : at])
         message = (
             f"DIFFERENT IDS on {self.sample.name}: numbatok {len(ours)} ids, {label} {len(theirs)}; the first "
@@ -206,9 +199,7 @@ class Comparison:
 
     def _pretokens(self, sample: Sample) -> int:
         """How many pretokens a sample has; measured here, not in a child, since it is not timed."""
-        import numbatok
-
-        tokenizer = numbatok.get_encoding(self.vocabulary["encoding"] or self.options.tokenizer)
+        tokenizer = _sides.Numbatok(self.vocabulary, 1).tokenizer
         content = sample.path.read_bytes().decode()
         texts = json.loads(content) if self.options.documents else [content]
         return sum(len(tokenizer.pretokenize(text)) - 1 for text in texts)
@@ -333,6 +324,8 @@ def main() -> int:
         vocabulary = _sides.prepare(options.tokenizer, folder)
         sides = _sides.present(options.peers, not options.no_install)
         for name in names:
+            if not vocabulary["ranks"]:
+                sides.pop("tiktoken", None)  # it loads nothing else
             comparison = Comparison(options, sides, vocabulary, folder)
             (comparison.take_documents if options.documents else comparison.take)(name)
             comparison.check()
