@@ -52,8 +52,11 @@ def common_kernels() -> set[str]:
 
 
 def _slots_for(count: int) -> int:
-    """A power of two that leaves at least half of a table of ``count`` entries empty."""
-    return 1 << max(4, (2 * count).bit_length())
+    """A power of two that leaves at least a quarter of a table of ``count`` entries empty.
+
+    A half cost more, in cache misses, than it saved in steps: a first pass with Llama 3's 280,147 merges a quarter.
+    """
+    return 1 << max(4, (4 * count // 3).bit_length())
 
 
 @functools.cache
