@@ -77,6 +77,16 @@ def regex_pieces(pattern: regex.Pattern, text: str, split: Split) -> list[tuple[
     return [(edges[begin], edges[end]) for begin, end in pieces]
 
 
+def agrees(pieces: list[tuple[int, int]], peer: "regex.Pattern[str]", split: Split, text: str) -> bool:
+    """Whether the pieces are those of ``regex``; or of ``tokenizers``, since ``regex`` misses some matches.
+
+    It does not find the space of ``(?:\\s|[^a]|(?=[^1]|b)(?![^1]))``, for one.
+    """
+    if pieces == regex_pieces(peer, text, split):
+        return True
+    return pieces == reference_pieces(reference(onig(split.pattern, split.behavior, split.invert)), text)
+
+
 def check_random_patterns(seed: int, count: int) -> int:
     """Compare random patterns with ``regex``; returns how many of them compile."""
     rng = random.Random(seed)
@@ -92,11 +102,10 @@ def check_random_patterns(seed: int, count: int) -> int:
         peer = regex.compile(pattern)
         for _ in range(25):
             text = "".join(rng.choices(ALPHABET, k=rng.randint(1, 14)))
-            assert cutter.pieces(text) == regex_pieces(peer, text, split), (split, text)
+            assert agrees(cutter.pieces(text), peer, split, text), (split, text)
         text = "".join(rng.choices(ALPHABET, k=150))
-        expected = regex_pieces(peer, text, split)
-        assert cutter.pieces(text) == expected, (split, text)
-        assert cutter.pieces(text, 1) == expected, (split, text)
+        assert agrees(cutter.pieces(text), peer, split, text), (split, text)
+        assert cutter.pieces(text, 1) == cutter.pieces(text), (split, text)
     return compiled
 
 

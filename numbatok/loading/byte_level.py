@@ -18,12 +18,6 @@ def byte_of_character() -> dict[str, int]:
 
 
 @functools.cache
-def _translation() -> dict[int, int]:
-    """For ``str.translate``: each alphabet character to the Latin-1 character of its byte; U+0020 separates tokens."""
-    return {ord(character): byte for character, byte in byte_of_character().items()}
-
-
-@functools.cache
 def _spelling() -> dict[int, str]:
     """For ``str.translate``: each Latin-1 character to the alphabet character of its byte."""
     return {byte: character for character, byte in byte_of_character().items()}
@@ -53,14 +47,3 @@ def spell(token: bytes) -> str:
     'Ġhello'
     """
     return token.decode("latin-1").translate(_spelling())
-
-
-def all_to_bytes(tokens: list[str]) -> list[bytes]:
-    """:func:`to_bytes` of many tokens, at 0.1 us each instead of 1."""
-    # No character of the alphabet is above U+0143 or is a space, so one translation and one split do for all tokens;
-    # any stranger makes the count or the encoding fail, and then each token goes its own way.
-    joined = " ".join(tokens)
-    if len(tokens) == joined.count(" ") + 1 and byte_of_character().keys() >= set(joined) - {" "}:
-        separator_free = joined.translate({**_translation(), 0x20: 0x100})
-        return [piece.encode("latin-1") for piece in separator_free.split("\u0100")]
-    return [to_bytes(token) for token in tokens]
