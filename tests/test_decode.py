@@ -79,11 +79,11 @@ def test_errors_of_incomplete_characters(small_ranks) -> None:
     assert small_ranks.decode(ids, errors="ignore") == "x"
     with pytest.raises(UnicodeDecodeError, match="position 1"):
         small_ranks.decode(ids, errors="strict")
-    for ids in ([], [5]):  # whatever is decoded
+    for others in ([], [5]):  # whatever is decoded
         with pytest.raises(LookupError, match="zz"):
-            small_ranks.decode(ids, errors="zz")
+            small_ranks.decode(others, errors="zz")
         with pytest.raises(LookupError, match="zz"):
-            small_ranks.decode_batch([ids], errors="zz")
+            small_ranks.decode_batch([others], errors="zz")
     assert small_ranks.decode_batch([ids, ids], errors="ignore") == ["x", "x"]
 
 
