@@ -50,6 +50,7 @@ INTERRUPTED = """
     import importlib.abc, signal, sys
     import numbatok
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     tokenizer = numbatok.get_encoding("gpt2")
 
     class Interrupting(importlib.abc.MetaPathFinder):
