@@ -2,8 +2,8 @@
 
 Merging only ever makes tokens. So where no token holds the end of one character and the beginning of the next, nothing
 merges across, and what stands on either side can be looked up for itself. In scripts without spaces a pretoken is a
-clause, hardly ever seen before; its parts are a character or two, nearly always known: a first pass over Chinese is
-five times as fast. (fastokens cuts so, too.)
+clause, hardly ever seen before; its parts are a character or two, nearly always known: with it GPT-2's first pass over
+Chinese is at twice gigatoken's speed, without it it was at 0.8 of it. (fastokens cuts so, too.)
 
 Two neighbours of three bytes each, U+3000 to U+9FFF, are looked at: CJK punctuation, kana and Han.
 """
