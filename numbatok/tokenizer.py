@@ -174,7 +174,8 @@ class Tokenizer:
         return hash(self._content())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_engine": None}
+        kept = {name: value for name, value in self.__dict__.items() if name != "_strings"}
+        return {**kept, "_engine": None}
 
     # --- vocabulary ---
 
