@@ -172,11 +172,12 @@ def _sections(parts: Parts) -> dict[str, Any]:
         raise VocabularyError(
             "only a tokenizer that came from a tokenizer.json can be saved with a normalizer or without a byte alphabet"
         )
-    is_gpt2 = canonical(parts.rule) == (Split(GPT2),)
+    rule = parts.rule if parts.pattern_engine == "regex" else canonical(parts.rule)
+    is_gpt2 = rule == (Split(GPT2),)
     if parts.prefix_space and not is_gpt2:
         raise VocabularyError("a tokenizer.json can put a space before the text only where GPT-2's rule cuts it")
     ending = {"type": "ByteLevel", "add_prefix_space": parts.prefix_space, "trim_offsets": True, "use_regex": is_gpt2}
-    steps = [] if is_gpt2 else [_split(step) for step in canonical(parts.rule)]
+    steps = [] if is_gpt2 else [_split(step) for step in rule]
     return {
         "normalizer": None,
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*steps, ending]} if steps else ending,
