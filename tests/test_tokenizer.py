@@ -191,7 +191,7 @@ def test_looking_tokens_up(gpt2) -> None:
     for wrong in (5, None, bytearray(b"a")):
         with pytest.raises(TypeError, match="token must be str or bytes, not"):
             gpt2.token_to_id(wrong)
-    for wrong in ("5", None, 5.0, True, np.bool_(1), np.float64(1), np.timedelta64(5), [5], np.array([5])):
+    for wrong in ("5", None, 5.0, True, np.bool_(1), np.float64(1), np.timedelta64(5, "s"), [5], np.array([5])):
         with pytest.raises(TypeError, match="id must be an integer, not"):
             gpt2.id_to_token(wrong)
 
