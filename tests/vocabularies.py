@@ -1,6 +1,6 @@
 """Every vocabulary of the test data: how it loads here, and how its reference does; or why it does not.
 
-python tests/vocabularies.py > tests/VOCABULARIES.md     # some minutes
+python tests/vocabularies.py     # the table of tests/VOCABULARIES.md, some minutes
 """
 
 import base64
