@@ -98,7 +98,7 @@ NO_RANK = np.uint32(0xFFFFFFFF)
 SHORT_MERGE = 64  # up to this many symbols a scan for the minimum beats a heap
 
 # Fields of the view.
-VIEW_CLASSES = 0  # uint8[CLASS_TABLE_SIZE]
+VIEW_CLASSES = 0  # uint8[CLASS_TABLE_SIZE]; of the table walker 256 more, of bytes
 VIEW_BYTE_SYMBOLS = 2  # uint32[256]: symbol of each byte
 VIEW_BYTE_PAIRS = 4  # uint32[65536]: rank of the pair of the bytes (b0 << 8 | b1), or NO_RANK
 VIEW_PAIRS = 6  # uint64[2^k]: open addressing, ALL_ONES is empty

@@ -108,8 +108,18 @@ def _last_bit(bitmap, end):
 
 
 @helper
+def _one(source, position, stop, is_spelled):
+    """(code point, bytes) of what a step reads at ``position``: a character, or a byte where it is spelled."""
+    if is_spelled:
+        return np.int64(at(source, position)), np.int64(1)
+    return character_at(source, position, stop)
+
+
+@helper
 def _read_run(source, position, run, classes, cells, row, shift):
-    """(pieces, bytes read, last entry) of reading at least one byte of ASCII, up to the first with an action.
+    """(pieces, bytes read, last entry) of reading at least one byte, up to the first with an action.
+
+    The bytes are ASCII; in a spelled step they are any.
 
     Bit ``i`` of ``pieces`` is the byte ``position - 3 + i``; ``shift`` chooses pieces that begin or that are dropped.
     """
@@ -136,9 +146,16 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
     starts = table(work, WORK_STARTS, np.uint64)
     dropped = table(work, WORK_DROPPED, np.uint64)
     drops = field(view, VIEW_DROPS) != 0
-    classes = table(view, VIEW_CLASSES, np.uint8)
     program = table(view, VIEW_PROGRAM, np.uint32)
     header = layout.HEADER_WORDS + step * layout.STEP_WORDS
+    is_spelled = at(program, header + layout.STEP_SPELLED) != np.uint32(0)
+    classes = table(view, VIEW_CLASSES, np.uint8)
+    high_bits = _HIGH_BITS  # of bytes that are no character by themselves
+    high_count = _U8(128)
+    if is_spelled:
+        classes = array_at(field(view, VIEW_CLASSES) + layout.BYTE_CLASSES, 256, np.uint8)
+        high_bits = ZERO
+        high_count = _U8(0)
     cells = array_at(
         field(view, VIEW_PROGRAM) + 4 * np.int64(at(program, header + layout.STEP_TABLE)),
         len(program) - np.int64(at(program, header + layout.STEP_TABLE)),
@@ -174,7 +191,7 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
         room = limit - position
         if position - before_3 == 3 and not marking:
             if room >= 64:
-                halts = range_mask(source, position, _U8(128), _U8(128), _U8(0))
+                halts = range_mask(source, position, _U8(128), high_count, _U8(0))
                 run = min(np.int64(trailing_zeros(halts)), np.int64(RUN))
                 if skips and row == after_gap:
                     halts |= range_mask(source, position, low, count, _U8(0))
@@ -187,7 +204,7 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
                         before_3 = position - 3
                         continue
             elif room >= 8:
-                run = np.int64(trailing_zeros(load_u64(source, position) & _HIGH_BITS)) >> 3
+                run = np.int64(trailing_zeros(load_u64(source, position) & high_bits)) >> 3
         if run > 0:
             pieces, size, entry = _read_run(source, position, run, classes, cells, row, np.uint32(0))
             _or_bits(starts, position - 3 - base, pieces)
@@ -211,7 +228,7 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
             column = width - 2
             size = np.int64(0)
             if room > 0:
-                code_point, size = character_at(source, position, stop)
+                code_point, size = _one(source, position, stop, is_spelled)
                 column = np.int64(at(classes, code_point))
             elif not is_end:
                 return 0
@@ -237,7 +254,7 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
                     _set_bit(marks, (state - first_far) // width * span + place - begin)
                     if place >= limit:
                         break
-                    code_point, size = character_at(source, place, stop)
+                    code_point, size = _one(source, place, stop, is_spelled)
                     state = np.int64(at(cells, state + np.int64(at(classes, code_point))) >> _ROW_SHIFT)
                     place += size
             elif read_again > 2 * span + FREE_OVERRUN:
@@ -251,7 +268,7 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
             position = anchor
             row = after_match
             if entry & _BACK_GAP != np.uint32(0):
-                code_point, size = character_at(source, position, stop)
+                code_point, size = _one(source, position, stop, is_spelled)
                 position += size
                 row = after_gap
             before = position - 1

@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.errors import VocabularyError
+from numbatok.loading.byte_level import byte_of_character
 from numbatok.patterns import automaton, charsets, syntax
-from numbatok.patterns.rules import SplitRule
+from numbatok.patterns.rules import SplitRule, unspelled_steps
 
 CLASS_TABLE_SIZE = 1 << 21  # every value that four bytes can spell
+BYTE_CLASSES = CLASS_TABLE_SIZE  # where in the classes those of the 256 bytes begin, for spelled steps
 
 # Words of a program: how many steps, then these of each step.
 HEADER_WORDS = 1
@@ -24,7 +26,8 @@ STEP_FIRST_FAR = 5
 STEP_DEPTH = 6
 STEP_SKIPS = 7  # 1: in a gap, ASCII outside the two ranges that follow is more gap
 STEP_RANGES = 8  # first byte and count of each; an unused one has a count of 0
-STEP_WORDS = 12
+STEP_SPELLED = 12  # 1: the step reads bytes
+STEP_WORDS = 13
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class CompiledRule:
 
     Attributes
     ----------
-    classes : uint8[2^21], class of each code point, the same for all steps
+    classes : uint8[2^21 + 256], class of each code point, the same for all steps; then that of each byte's character of
+        the byte alphabet
     program : uint32, header and tables
     drops : whether pieces can be dropped
     digest : equal for two rules that cut every text alike as their steps go, however they are spelt
@@ -51,12 +55,6 @@ def compile_rule(rule: SplitRule) -> CompiledRule:
 
     A rule of no steps leaves the text whole.
     """
-    for split in rule:
-        if split.spelled:
-            raise VocabularyError(
-                f"the pattern {syntax.shown(split.pattern)} stands behind a ByteLevel, so it cuts between bytes, which "
-                "is not supported"
-            )
     matchers = [_matcher(split.pattern, split.syntax) for split in rule]
     edges = np.unique(np.concatenate([charsets.EVERYTHING, *(matcher.edges for matcher in matchers)]))
     kinds = [matcher.kinds[np.searchsorted(matcher.edges, edges, side="right") - 1] for matcher in matchers]
@@ -68,17 +66,21 @@ def compile_rule(rule: SplitRule) -> CompiledRule:
             f"a split rule of {len(rule)} patterns tells {len(numbers)} kinds of characters apart, more than "
             f"{automaton.MOST_CLASSES}; the first is {syntax.shown(rule[0].pattern)}"
         )
-    classes = np.repeat(joint, np.diff(edges, append=CLASS_TABLE_SIZE))
+    of_points = np.repeat(joint, np.diff(edges, append=CLASS_TABLE_SIZE))
+    classes = np.concatenate([of_points, of_points[_alphabet()]])
+    of_text, of_bytes = classes[:128], classes[BYTE_CLASSES:]
+    unspelled = unspelled_steps(rule)
     scanners = [
         automaton.compile_scanner(matcher, split, own)
         for matcher, split, own in zip(matchers, rule, columns, strict=True)
     ]
     place = HEADER_WORDS + STEP_WORDS * len(rule)
     header = [len(rule)]
-    for scanner in scanners:
+    for number, scanner in enumerate(scanners):
+        spelled = number >= unspelled
         rows, width = scanner.entries.shape
         header += [place, width, rows, scanner.after_match, scanner.after_gap, scanner.first_far, scanner.depth]
-        header += _ranges_to_stop_at(scanner, classes)
+        header += [*_ranges_to_stop_at(scanner, of_bytes if spelled else of_text), spelled]
         place += scanner.entries.size
     program = np.concatenate([np.array(header, np.uint32), *(scanner.entries.ravel() for scanner in scanners)])
     classes.flags.writeable = False
@@ -95,12 +97,24 @@ def _matcher(pattern: str, dialect: syntax.Syntax) -> automaton.Matcher:
     return automaton.compile_matcher(pattern, dialect)
 
 
+@functools.cache
+def _alphabet() -> npt.NDArray[np.int64]:
+    """int64[256]: the code point that stands for each byte in the byte alphabet."""
+    points = np.zeros(256, np.int64)
+    for character, byte in byte_of_character().items():
+        points[byte] = ord(character)
+    return points
+
+
 def _ranges_to_stop_at(scanner: automaton.Scanner, classes: npt.NDArray[np.uint8]) -> list[int]:
-    """Header words: whether ASCII in a gap can be skipped, and the at most two ranges of it that can't."""
+    """Header words: whether bytes in a gap can be skipped, and the at most two ranges of them that can't.
+
+    ``classes`` are those of the bytes asked about: ASCII, or all in a spelled step.
+    """
     stay = scanner.entries[scanner.after_gap // scanner.entries.shape[1]] == scanner.after_gap << automaton.ROW_SHIFT
-    stops = np.append(~stay[classes[:128]], False)
+    stops = np.append(~stay[classes], False)
     edges = np.flatnonzero(np.diff(stops, prepend=False)).reshape(-1, 2)
-    if len(edges) > 2:
+    if len(edges) > 2 or stops[:-1].all():
         return [0] * 5
     ranges = [(first, last - first) for first, last in edges.tolist()]
     return [1, *(word for pair in [*ranges, (0, 0), (0, 0)][:2] for word in pair)]
@@ -108,7 +122,10 @@ def _ranges_to_stop_at(scanner: automaton.Scanner, classes: npt.NDArray[np.uint8
 
 def _digest(rule: SplitRule, matchers: list[automaton.Matcher]) -> bytes:
     digest = hashlib.sha256()
-    for split, matcher in zip(rule, matchers, strict=True):
+    unspelled = unspelled_steps(rule)
+    for number, (split, matcher) in enumerate(zip(rule, matchers, strict=True)):
+        if number == unspelled:
+            digest.update(b"spelled")
         between, dropped = automaton.cuts(split)
         of_matches = between[automaton.MATCH][automaton.MATCH], dropped[automaton.MATCH]
         digest.update(repr((between, dropped) if matcher.leaves_gaps else of_matches).encode())

@@ -14,9 +14,10 @@ import numpy.typing as npt
 import regex
 
 from numbatok.errors import VocabularyError
+from numbatok.loading.byte_level import spell
 from numbatok.patterns import automaton, charsets, syntax, unicode
 from numbatok.patterns.charsets import CharSet
-from numbatok.patterns.rules import Split, SplitRule
+from numbatok.patterns.rules import Split, SplitRule, unspelled_steps
 
 _END = r"(?!.|\n)"
 
@@ -30,7 +31,12 @@ class RegexRule:
     def cut(self, text: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         """(starts, dropped): where each piece begins, in bytes of UTF-8, and whether it is dropped."""
         pieces = [(0, len(text), False)] if text else []
-        for split, pattern in self.steps:
+        unspelled = unspelled_steps(tuple(split for split, _ in self.steps))
+        for number, (split, pattern) in enumerate(self.steps):
+            if number == unspelled:  # from here on a character is a byte
+                edges = np.cumsum([0, *(len(character.encode()) for character in text)]).tolist()
+                pieces = [(edges[begin], edges[end], dropped) for begin, end, dropped in pieces]
+                text = spell(text.encode())
             refined: list[tuple[int, int, bool]] = []
             for begin, end, dropped in pieces:
                 if dropped:
@@ -39,8 +45,11 @@ class RegexRule:
                     parts = _cut_once(split, pattern, text[begin:end])
                     refined += [(begin + a, begin + b, gone) for a, b, gone in parts]
             pieces = refined
+        dropped_ones = np.array([dropped for _, _, dropped in pieces], np.bool_)
+        if unspelled < len(self.steps):
+            return np.array([begin for begin, _, _ in pieces], np.int64), dropped_ones
         edges = np.cumsum([0, *(len(text[begin:end].encode()) for begin, end, _ in pieces)], dtype=np.int64)
-        return edges[:-1], np.array([dropped for _, _, dropped in pieces], np.bool_)
+        return edges[:-1], dropped_ones
 
 
 @functools.lru_cache(maxsize=64)

@@ -281,6 +281,7 @@ DIGESTS = {
     "ad1c356cf0594b82": "kimi_k2",
     "fb993365dc7676bc": "deepseek_v3",
     "16bc39224138ad3d": "starcoder",
+    "3612ce9dee5f6d69": "falcon",
     "72b3df363c573ef8": "bloom",
     "e5740c81328f164a": "clip",
     "7ee197eddbae0dfe": "clip_cut_again",

@@ -26,7 +26,7 @@ class Split:
     invert : whether matches and gaps change places
     syntax : in which dialect the pattern is written: *rust* as tiktoken reads it, *oniguruma* as a ``tokenizer.json``
         does (``\\p{N}{1,3}+``, ``$``, ``\\w`` and some folding of case differ)
-    spelled : whether the step sees each byte as its character of the byte alphabet
+    spelled : whether the step, and each one after it, sees each byte as its character of the byte alphabet
         (:mod:`numbatok.loading.byte_level`), as a step after ``ByteLevel`` in a file does; it can cut between the bytes
         of a character, as the digit ``²`` stands for the byte 0xB2
     """
@@ -39,6 +39,12 @@ class Split:
 
 
 SplitRule = tuple[Split, ...]
+
+
+def unspelled_steps(rule: SplitRule) -> int:
+    """How many steps come before the first that is spelled: those that see characters."""
+    return next((number for number, split in enumerate(rule) if split.spelled), len(rule))
+
 
 #: What may run a rule: an automaton only, or the package ``regex`` where no automaton can.
 PatternEngine = Literal["automaton", "regex"]
