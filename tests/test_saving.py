@@ -164,7 +164,7 @@ def test_prefix_space(tmp_path: Path) -> None:
 def test_what_can_not_be_saved() -> None:
     """It is named."""
     spelled = Parts(Vocabulary.from_ranks(small.TOKENS), AddedTokens([]), (Split("a", spelled=True),))
-    with pytest.raises(VocabularyError, match="behind a ByteLevel"):
+    with pytest.raises(VocabularyError, match="follows a ByteLevel, which is not kept"):
         dumps(spelled)
     with pytest.raises(VocabularyError, match="only where GPT-2's rule cuts it"):
         dumps(Parts(spelled.vocabulary, spelled.added_tokens, (Split("a"),), prefix_space=True))
