@@ -2,6 +2,7 @@
 
     python bench/startup.py
     python bench/startup.py --runs 9 --compile-runs 2
+    python bench/startup.py -t lenml_llama3 --compile-runs 0   # a tokenizer.json, beside tokenizers
 
 Every figure comes from fresh, pinned processes: the median of several, from the start of the interpreter ("process")
 and of the steps inside it. The kernel cache is a temporary directory (``NUMBA_CACHE_DIR``), so that of the machine is
@@ -14,9 +15,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import _common
+import _sides
 from _common import complain, short
 
 #: Steps of each program; the time of each is told apart.
@@ -25,15 +28,22 @@ PROGRAMS = {
     "import numpy": ("import numpy",),
     "import numba": ("import numba",),
     "import numbatok": ("import numbatok",),
-    "load": ("import numbatok", "tokenizer = numbatok.get_encoding({name!r})"),
+    "load": ("import numbatok", "tokenizer = {load}"),
     "first ids, warm kernel cache": (
         "import numbatok",
-        "tokenizer = numbatok.get_encoding({name!r})",
+        "tokenizer = {load}",
+        "tokenizer.encode('Hello world')",
+        "tokenizer.encode('Hello again')",
+    ),
+    "tokenizers, the same tokenizer.json": (
+        "import tokenizers",
+        "tokenizer = tokenizers.Tokenizer.from_file({file!r})",
         "tokenizer.encode('Hello world')",
         "tokenizer.encode('Hello again')",
     ),
 }
 FIRST_IDS = "first ids, warm kernel cache"
+PEER = "tokenizers, the same tokenizer.json"
 
 _TIMED_STEP = """
 _started = _clock()
@@ -57,9 +67,11 @@ print(json.dumps(seconds))
 """
 
 
-def program(steps: Sequence[str], name: str) -> str:
-    """The source of a program that runs the steps and prints the seconds of each as JSON."""
-    return _BEFORE + "".join(_TIMED_STEP.format(step=step.format(name=name)) for step in steps) + _AFTER
+def program(steps: Sequence[str], vocabulary: dict[str, Any]) -> str:
+    """The source of a program that runs the steps on a vocabulary and prints the seconds of each as JSON."""
+    encoding, file = vocabulary["encoding"], vocabulary["json"]
+    load = f"numbatok.get_encoding({encoding!r})" if encoding else f"numbatok.Tokenizer.from_file({file!r})"
+    return _BEFORE + "".join(_TIMED_STEP.format(step=step.format(load=load, file=file)) for step in steps) + _AFTER
 
 
 def run(source: str, cores: list[int], cache: str) -> tuple[float, Any]:
@@ -87,13 +99,19 @@ def main() -> int:
     about = _common.machine(options.cores)
     _common.print_machine(about)
     results: dict[str, Any] = {}
+    files = tempfile.TemporaryDirectory()
+    vocabulary = _sides.prepare(options.tokenizer, Path(files.name))
+    programs = dict(PROGRAMS)
+    if _common.version("tokenizers") is None:
+        complain("tokenizers is not installed, and is left out (pip install numbatok[bench])")
+        del programs[PEER]
     with tempfile.TemporaryDirectory() as warm:
-        first_ids = program(PROGRAMS[FIRST_IDS], options.tokenizer)
+        first_ids = program(PROGRAMS[FIRST_IDS], vocabulary)
         run(first_ids, options.cores, warm)  # fills the cache
-        gathered: dict[str, list[tuple[float, list[float]]]] = {title: [] for title in PROGRAMS}
+        gathered: dict[str, list[tuple[float, list[float]]]] = {title: [] for title in programs}
         for _ in range(options.runs):
-            for title, steps in PROGRAMS.items():
-                gathered[title].append(run(program(steps, options.tokenizer), options.cores, warm))
+            for title, steps in programs.items():
+                gathered[title].append(run(program(steps, vocabulary), options.cores, warm))
     rows = []
     for title, runs in gathered.items():
         process = statistics.median(seconds for seconds, _ in runs)
@@ -124,6 +142,7 @@ def main() -> int:
         ordered = sorted(kernels.items(), key=lambda item: -item[1])
         listed = [[name, short(seconds)] for name, seconds in ordered]
         _common.print_table(["compiling", "seconds"], [*listed, ["all kernels", short(sum(kernels.values()))]])
+    files.cleanup()
     _common.write_json(options.json, about, tokenizer=options.tokenizer, seconds=results)
     return 0
 
