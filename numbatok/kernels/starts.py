@@ -172,6 +172,18 @@ def wide_classes(view, text, base, position, stop, wanted):
 
 
 @helper
+def letters_numbers_spaces(view, text, base, position, stop, block, high, valid):
+    """Masks of the bytes of letters, numbers and white space among ``high``, the non-ASCII bytes of a block."""
+    letter = letter_leads(block, high) & valid
+    high &= ~letter
+    number = space = ZERO
+    if high != ZERO:
+        letters, number, space, _, _, _, _ = wide_classes(view, text, base, position, stop, high)
+        letter |= letters
+    return letter, number, space
+
+
+@helper
 def first_bytes_before(bits, bits_before, inner, inner_before):
     """(here, before): the last bytes of characters, moved to their first bytes, in this block and the one before.
 
@@ -183,6 +195,21 @@ def first_bytes_before(bits, bits_before, inner, inner_before):
         bits = (bits ^ moved) | moved >> ONE
         bits_before = (bits_before ^ moved_before) | moved_before >> ONE | (moved & ONE) << TOP
     return bits, bits_before
+
+
+@helper
+def last_before(starts, block, after, inner, inner_before):
+    """Mask of the characters that stand before ``after``; the one in the block before is set in the bitmap.
+
+    ``inner`` has the bytes after the first of such characters.
+    """
+    last = after >> ONE
+    last_there = (after & ONE) << TOP
+    if inner | inner_before != ZERO:
+        last, last_there = first_bytes_before(last, last_there, inner, inner_before)
+    if last_there != ZERO and block > 0:
+        put(starts, block - 1, at(starts, block - 1) | last_there)
+    return last
 
 
 @helper
@@ -229,6 +256,21 @@ def groups_of_three(number, inner, taken):
 
 
 @helper
+def number_starts(number, number_before, inner, group, taken):
+    """(starts, taken): where pretokens begin in runs of numbers: each ``group``, 1 or 3, of them, or whole runs for 0.
+
+    ``inner`` and ``taken`` are those of :func:`groups_of_three`.
+    """
+    if number == ZERO:
+        return ZERO, np.int64(0)
+    if group == 3:
+        return groups_of_three(number, inner, taken)
+    if group == 1:
+        return number & ~inner, np.int64(0)
+    return number & ~(number << ONE | number_before), np.int64(0)
+
+
+@helper
 def contraction_bytes(text, position, stop):
     """Bytes of what ``(?i:'s|'t|'re|'ve|'m|'ll|'d)`` matches at the apostrophe ``text[position]``, or 0.
 
@@ -261,7 +303,7 @@ def add_start(starts, place):
 
 
 @helper
-def settle_turns(turns, flat, newline, place):
+def _settle_turns(turns, flat, newline, place):
     r"""(turns, pending): of the places after a line's end, those with no other line end in the same white space.
 
     ``turns`` begin runs of ``flat``, white space on one line; ``newline`` has the line ends. A run that reaches the end
@@ -279,4 +321,26 @@ def settle_turns(turns, flat, newline, place):
             turns ^= ONE << bit
         elif newline >> end & ONE != ZERO:
             turns ^= ONE << bit
+    return turns, pending
+
+
+@helper
+def turns_of_lines(starts, place, flat, newline, line, line_before, pending, followers):
+    """(turns, pending): where white space goes on after a line's end and holds no other line end.
+
+    ``flat`` is white space on one line, ``line`` the line ends that are left of ``newline``. ``pending`` is the place
+    in the bitmap of a turn whose white space reached the end of the block before, or -1: it is a start if one of
+    ``followers`` comes after. ``place`` is that of the block.
+    """
+    if pending >= 0:
+        beyond = trailing_zeros(~flat)
+        if beyond < np.uint64(64):
+            if followers >> beyond & ONE != ZERO:
+                add_start(starts, pending)
+            pending = np.int64(-1)
+    turns = flat & (line << ONE | line_before)
+    if turns != ZERO and flat & (newline >> ONE | ONE << TOP) != ZERO:
+        turns, undecided = _settle_turns(turns, flat, newline, place)
+        if undecided >= 0:
+            pending = undecided
     return turns, pending

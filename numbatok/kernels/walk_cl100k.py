@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from numbatok.kernels.dtypes import ONE, VIEW_GROUP, VIEW_OPTIONS, WHOLE_END, WORK_STARTS, ZERO
+from numbatok.kernels.dtypes import ALL_ONES, ONE, VIEW_GROUP, VIEW_OPTIONS, WHOLE_END, WORK_STARTS, ZERO
 from numbatok.kernels.intrinsics import (
     ascii_letters,
-    at,
     equal_to,
     field,
     in_range,
@@ -20,12 +19,11 @@ from numbatok.kernels.starts import (
     add_start,
     block_address,
     contraction_bytes,
-    first_bytes_before,
-    groups_of_three,
-    letter_leads,
-    settle_turns,
+    last_before,
+    letters_numbers_spaces,
+    number_starts,
+    turns_of_lines,
     valid_bits,
-    wide_classes,
 )
 
 
@@ -70,15 +68,11 @@ def walk_cl100k(view, work, text, length, base, stop, blocks):
         wide = inner = ZERO
         if high != ZERO:
             inner = in_range(bytes_, 0x80, 0x40)
-            whole = letter_leads(bytes_, high) & valid
-            letter |= whole
-            high &= ~whole
-            if high != ZERO:
-                letters, numbers, spaces, _, _, _, _ = wide_classes(view, text, base, position, stop, high)
-                letter |= letters
-                number |= numbers
-                space |= spaces
-                wide = spaces & inner
+            letters, numbers, spaces = letters_numbers_spaces(view, text, base, position, stop, bytes_, high, valid)
+            letter |= letters
+            number |= numbers
+            space |= spaces
+            wide = spaces & inner
 
         other = valid & ~(letter | number | space)
         flat = space & ~newline
@@ -91,16 +85,8 @@ def walk_cl100k(view, work, text, length, base, stop, blocks):
                 fresh |= (fresh << ONE | fresh_before) & inner & other
         begins |= letter & ~(letter << ONE | letter_before | after_flat | fresh << ONE | fresh_before)
 
-        if number != ZERO:
-            if group == 3:
-                threes, taken = groups_of_three(number, inner, taken)
-                begins |= threes
-            elif group == 1:
-                begins |= number & ~inner
-            else:
-                begins |= number & ~(number << ONE | number_before)
-        else:
-            taken = np.int64(0)
+        groups, taken = number_starts(number, number_before, inner, group, taken)
+        begins |= groups
 
         # White space: what is left of it once line ends have gone with others; where that begins; where it goes on
         # after a line's end; its last character.
@@ -108,29 +94,11 @@ def walk_cl100k(view, work, text, length, base, stop, blocks):
         line = newline & ~tail
         free = space & ~tail
         begins |= free & ~(free << ONE | free_before)
-        if pending >= 0:
-            over = trailing_zeros(~flat)
-            if over < np.uint64(64):
-                if newline >> over & ONE == ZERO and (valid >> over & ONE != ZERO or not whole_end):
-                    add_start(starts, pending)
-                pending = np.int64(-1)
-        turns = flat & (line << ONE | line_before)
-        if turns != ZERO:
-            if flat & (newline >> ONE | ONE << TOP) != ZERO:
-                turns, undecided = settle_turns(turns, flat, newline, 64 * block)
-                if undecided >= 0:
-                    pending = undecided
-            if whole_end and valid >> TOP == ZERO and (flat & ~(flat + turns)) & ~(valid >> ONE) != ZERO:
-                turns ^= ONE << (TOP - leading_zeros(turns))  # of the run that ends with the text
-            begins |= turns
-        after = valid & ~space & after_flat
-        last = after >> ONE
-        last_before = (after & ONE) << TOP
-        if wide | wide_before != ZERO:
-            last, last_before = first_bytes_before(last, last_before, wide, wide_before)
-        begins |= last | added
-        if last_before != ZERO and block > 0:
-            put(starts, block - 1, at(starts, block - 1) | last_before)
+        followers = ~newline & (valid if whole_end else ALL_ONES)
+        turns, pending = turns_of_lines(starts, 64 * block, flat, newline, line, line_before, pending, followers)
+        if whole_end and turns != ZERO and valid >> TOP == ZERO and (flat & ~(flat + turns)) & ~(valid >> ONE) != ZERO:
+            turns ^= ONE << (TOP - leading_zeros(turns))  # of the run that ends with the text
+        begins |= turns | last_before(starts, block, valid & ~space & after_flat, wide, wide_before) | added
 
         added = ZERO
         apostrophe &= fresh  # a start already, if it is no contraction

@@ -18,9 +18,8 @@ from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,
     block_address,
-    letter_leads,
+    letters_numbers_spaces,
     valid_bits,
-    wide_classes,
 )
 from numbatok.kernels.walk_r50k import contraction_bytes
 
@@ -76,14 +75,10 @@ def walk_clip(view, work, text, length, base, stop, blocks):
         inner = ZERO
         if high != ZERO:
             inner = in_range(bytes_, 0x80, 0x40)
-            whole = letter_leads(bytes_, high) & valid
-            letter |= whole
-            high &= ~whole
-            if high != ZERO:
-                letters, numbers, spaces, _, _, _, _ = wide_classes(view, text, base, position, stop, high)
-                letter |= letters
-                number |= numbers
-                space |= spaces
+            letters, numbers, spaces = letters_numbers_spaces(view, text, base, position, stop, bytes_, high, valid)
+            letter |= letters
+            number |= numbers
+            space |= spaces
         other = valid & ~(letter | number | space)
         begins = letter & ~(letter << ONE | letter_before)
         begins |= other & ~(other << ONE | other_before)

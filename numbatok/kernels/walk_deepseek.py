@@ -3,17 +3,17 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ONE, VIEW_GROUP, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import ascii_letters, at, equal_to, field, in_range, put, table, trailing_zeros
+from numbatok.kernels.intrinsics import ascii_letters, equal_to, field, in_range, put, table
 from numbatok.kernels.jit import kernel
 from numbatok.kernels.starts import (
     TOP,
     TWO,
     add_start,
     block_address,
-    first_bytes_before,
-    groups_of_three,
+    last_before,
     late_han,
-    settle_turns,
+    number_starts,
+    turns_of_lines,
     valid_bits,
     wide_classes,
 )
@@ -105,43 +105,19 @@ def walk_deepseek(view, work, text, length, base, stop, blocks):
         begins |= first & ~(drawn | after_flat | after_rest)
         begins |= rest & ~after_rest
         begins |= border & valid & ~number
-        if number != ZERO:
-            if group == 3:
-                threes, taken = groups_of_three(number, inner, taken)
-                begins |= threes
-            else:
-                begins |= number & ~inner
-        else:
-            taken = np.int64(0)
+        groups, taken = number_starts(number, number_before, inner, group, taken)
+        begins |= groups
 
         # White space: see walk_cl100k.
         tail = newline & ~(newline + (newline & ((sign & ~script) << ONE | sign_before & ~script_before | tail_before)))
         line = newline & ~tail
         free = space & ~tail
         begins |= free & ~(free << ONE | free_before)
-        if pending >= 0:
-            beyond = trailing_zeros(~flat)
-            if beyond < np.uint64(64):
-                if newline >> beyond & ONE == ZERO:
-                    add_start(starts, pending)
-                pending = np.int64(-1)
-        turns = flat & (line << ONE | line_before)
-        if turns != ZERO:
-            if flat & (newline >> ONE | ONE << TOP) != ZERO:
-                turns, undecided = settle_turns(turns, flat, newline, 64 * block)
-                if undecided >= 0:
-                    pending = undecided
-            begins |= turns
+        turns, pending = turns_of_lines(starts, 64 * block, flat, newline, line, line_before, pending, ~newline)
         # The last characters of white space and of the rest, before what goes with them.
         after = (valid & ~space & ~number & after_flat | first & after_rest) & ~border
-        last = after >> ONE
-        last_before = (after & ONE) << TOP
         wide |= rest & inner
-        if wide | wide_before != ZERO:
-            last, last_before = first_bytes_before(last, last_before, wide, wide_before)
-        begins |= last | added
-        if last_before != ZERO and block > 0:
-            put(starts, block - 1, at(starts, block - 1) | last_before)
+        begins |= turns | last_before(starts, block, after, wide, wide_before) | added
         added = ZERO
         put(starts, block, begins & valid)
 

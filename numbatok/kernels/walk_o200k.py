@@ -3,7 +3,7 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ONE, SCRIPT_FIRST, SLASHES, SUFFIX, VIEW_GROUP, VIEW_OPTIONS, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import ascii_letters, at, equal_to, field, in_range, put, table, trailing_zeros
+from numbatok.kernels.intrinsics import ascii_letters, equal_to, field, in_range, put, table, trailing_zeros
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,
@@ -11,10 +11,10 @@ from numbatok.kernels.starts import (
     add_start,
     block_address,
     contraction_bytes,
-    first_bytes_before,
-    groups_of_three,
+    last_before,
     late_han,
-    settle_turns,
+    number_starts,
+    turns_of_lines,
     valid_bits,
     wide_classes,
 )
@@ -297,42 +297,15 @@ def walk_o200k(view, work, text, length, base, stop, blocks):
             elif word >> beyond & ONE == ZERO:
                 begins |= ONE << bit
 
-        if number != ZERO:
-            if group == 3:
-                threes, taken = groups_of_three(number, inner, taken)
-                begins |= threes
-            elif group == 1:
-                begins |= number & ~inner
-            else:
-                begins |= number & ~(number << ONE | number_before)
-        else:
-            taken = np.int64(0)
+        groups, taken = number_starts(number, number_before, inner, group, taken)
+        begins |= groups
 
         # White space: see walk_cl100k.
         line = newline & ~tail
         free = space & ~tail
         begins |= free & ~(free << ONE | free_before)
-        if pending >= 0:
-            beyond = trailing_zeros(~flat)
-            if beyond < np.uint64(64):
-                if newline >> beyond & ONE == ZERO:
-                    add_start(starts, pending)
-                pending = np.int64(-1)
-        turns = flat & (line << ONE | line_before)
-        if turns != ZERO:
-            if flat & (newline >> ONE | ONE << TOP) != ZERO:
-                turns, undecided = settle_turns(turns, flat, newline, 64 * block)
-                if undecided >= 0:
-                    pending = undecided
-            begins |= turns
-        after = valid & ~space & after_flat
-        last = after >> ONE
-        last_before = (after & ONE) << TOP
-        if wide | wide_before != ZERO:
-            last, last_before = first_bytes_before(last, last_before, wide, wide_before)
-        begins |= last | added
-        if last_before != ZERO and block > 0:
-            put(starts, block - 1, at(starts, block - 1) | last_before)
+        turns, pending = turns_of_lines(starts, 64 * block, flat, newline, line, line_before, pending, ~newline)
+        begins |= turns | last_before(starts, block, valid & ~space & after_flat, wide, wide_before) | added
         added = ZERO
         put(starts, block, begins & valid)
 

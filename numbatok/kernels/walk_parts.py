@@ -19,13 +19,13 @@ from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,
     block_address,
-    first_bytes_before,
-    groups_of_three,
+    last_before,
     letter_leads,
+    number_starts,
     valid_bits,
     wide_classes,
 )
-from numbatok.kernels.walk_r50k import contraction_bytes
+from numbatok.kernels.walk_r50k import cut_contractions
 
 
 @helper
@@ -137,48 +137,23 @@ def walk_parts(view, work, text, length, base, stop, blocks):
             | (other & ~(other << ONE | other_before))
         )
         after_space = changes & ~space & (space << ONE | space_before)
-        last_space = after_space >> ONE
-        last_space_before = (after_space & ONE) << TOP
-        if wide | wide_before != ZERO:
-            last_space, last_space_before = first_bytes_before(last_space, last_space_before, wide, wide_before)
-        begins = (changes & ~(after_space & (blank << ONE | blank_before))) | last_space
+        begins = changes & ~(after_space & (blank << ONE | blank_before))
+        begins |= last_before(starts, block, after_space, wide, wide_before)
         if cut_digits:
             begins |= cut & ~inner
         else:
             apostrophe &= ~cut
             begins |= cut & ~(cut << ONE | cut_before)
             begins |= valid & (digit ^ (digit << ONE | digit_before))
-            if ten != ZERO:
-                threes, taken = groups_of_three(ten, ZERO, taken)
-                begins |= threes
-            else:
-                taken = np.int64(0)
+            threes, taken = number_starts(ten, ten_before, ZERO, 3, taken)
+            begins |= threes
             others = digit & ~ten
             mixed = ten & (others << ONE | (digit_before & ~ten_before)) & (number << ONE | number_before)
             if mixed != ZERO:  # as in "²12"; a letter before is no part of the run
                 begins = _join_short_runs(text, position, stop, begins, mixed)
         begins = (begins & ~spoilt) | added
-        if block > 0:
-            put(starts, block - 1, at(starts, block - 1) | last_space_before)
-
-        spoilt = added = ZERO
-        apostrophe &= begins
-        while apostrophe != ZERO:
-            place = np.int64(trailing_zeros(apostrophe))
-            apostrophe &= apostrophe - ONE
-            size = contraction_bytes(text, position + place, stop)
-            if size != 0:
-                if place < 63:
-                    begins &= ~(ONE << np.uint64(place + 1))
-                else:
-                    spoilt = ONE
-                end = place + size
-                if end < 64:
-                    begins |= ONE << np.uint64(end)
-                else:
-                    added = ONE << np.uint64(end - 64)
-        begins &= valid
-        put(starts, block, begins)
+        begins, spoilt, added = cut_contractions(text, position, stop, begins, apostrophe & begins)
+        put(starts, block, begins & valid)
 
         letter_before = letter >> TOP
         number_before = number >> TOP

@@ -8,10 +8,9 @@ from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,
     block_address,
-    first_bytes_before,
-    letter_leads,
+    last_before,
+    letters_numbers_spaces,
     valid_bits,
-    wide_classes,
 )
 
 
@@ -33,6 +32,30 @@ def contraction_bytes(text, position, stop):
     if (first == 118 or first == 114) and second == 101:
         return 3
     return 0
+
+
+@helper
+def cut_contractions(text, position, stop, begins, apostrophe):
+    """(starts, spoilt, added): the starts of a block with the contractions at some of its apostrophes cut out.
+
+    The starts to take away from the next block, and those to add to it, are ``spoilt`` and ``added``.
+    """
+    spoilt = added = ZERO
+    while apostrophe != ZERO:
+        bit = np.int64(trailing_zeros(apostrophe))
+        apostrophe &= apostrophe - ONE
+        size = contraction_bytes(text, position + bit, stop)
+        if size != 0:
+            if bit < 63:
+                begins &= ~(ONE << np.uint64(bit + 1))
+            else:
+                spoilt = ONE
+            end = bit + size
+            if end < 64:
+                begins |= ONE << np.uint64(end)
+            else:
+                added = ONE << np.uint64(end - 64)
+    return begins, spoilt, added
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
@@ -68,15 +91,11 @@ def walk_r50k(view, work, text, length, base, stop, blocks):
 
         wide = ZERO
         if high != ZERO:
-            whole = letter_leads(bytes_, high) & valid
-            letter |= whole
-            high &= ~whole
-            if high != ZERO:
-                letters, numbers, spaces, _, _, _, _ = wide_classes(view, text, base, position, stop, high)
-                letter |= letters
-                number |= numbers
-                space |= spaces
-                wide = spaces & in_range(bytes_, 0x80, 0x40)
+            letters, numbers, spaces = letters_numbers_spaces(view, text, base, position, stop, bytes_, high, valid)
+            letter |= letters
+            number |= numbers
+            space |= spaces
+            wide = spaces & in_range(bytes_, 0x80, 0x40)
 
         other = valid & ~(letter | number | space)
         changes = (
@@ -86,33 +105,11 @@ def walk_r50k(view, work, text, length, base, stop, blocks):
             | (other & ~(other << ONE | other_before))
         )
         after_space = changes & ~space & (space << ONE | space_before)
-        last_space = after_space >> ONE
-        last_space_before = (after_space & ONE) << TOP
-        if wide | wide_before != ZERO:
-            last_space, last_space_before = first_bytes_before(last_space, last_space_before, wide, wide_before)
-        begins = (changes & ~(after_space & (blank << ONE | blank_before))) | last_space
+        begins = changes & ~(after_space & (blank << ONE | blank_before))
+        begins |= last_before(starts, block, after_space, wide, wide_before)
         begins = (begins & ~spoilt) | added
-        if block > 0:
-            put(starts, block - 1, at(starts, block - 1) | last_space_before)
-
-        spoilt = added = ZERO
-        apostrophe &= begins
-        while apostrophe != ZERO:
-            bit = np.int64(trailing_zeros(apostrophe))
-            apostrophe &= apostrophe - ONE
-            taken = contraction_bytes(text, position + bit, stop)
-            if taken != 0:
-                if bit < 63:
-                    begins &= ~(ONE << np.uint64(bit + 1))
-                else:
-                    spoilt = ONE
-                end = bit + taken
-                if end < 64:
-                    begins |= ONE << np.uint64(end)
-                else:
-                    added = ONE << np.uint64(end - 64)
-        begins &= valid
-        put(starts, block, begins)
+        begins, spoilt, added = cut_contractions(text, position, stop, begins, apostrophe & begins)
+        put(starts, block, begins & valid)
 
         letter_before = letter >> TOP
         number_before = number >> TOP
