@@ -7,7 +7,7 @@ The kernels are called as ``encode`` calls them, through their addresses, from a
 each time; a stage's cost is the difference. The cache has seen the whole text, so look-ups find everything:
 
 - *walk*: where pretokens start, as a bitmap; GB/s of text
-- *positions*: from the bitmap to offsets
+- *positions*: cuts between characters that no token spans, and from the bitmap to offsets
 - *keys*: key, hash and prefetch
 - *look-ups*: warm, ids written to a small buffer
 - *encode*: the whole call, warm, with its result's memory
@@ -31,8 +31,8 @@ import _common
 import _sides
 import numbatok
 from _common import short
-from numbatok.kernels import dtypes, spans, starts
-from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, leading_zeros, table
+from numbatok.kernels import dtypes, encode, spans, starts
+from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, table
 from numbatok.memory import address_of
 
 FILES = ("english-web", "code", "chinese", "russian")
@@ -49,12 +49,15 @@ _njit = numba.njit(error_model="numpy", nogil=True)
 def run_stages(view, work, text, length, last_stage):
     """Run the stages up to ``last_stage`` over all chunks of a text but the last; returns (bytes, pretokens) done.
 
-    Pretokens are negative, a kernel's status, where the look-ups could not go on.
+    Pretokens are negative, a kernel's status, where a stage could not go on.
     """
     source = array_at(text, length, np.uint8)
     bitmap = table(work, dtypes.WORK_STARTS, np.uint64)
     positions = table(work, dtypes.WORK_POSITIONS, np.uint16)
+    dropped = table(work, dtypes.WORK_DROPPED, np.uint64)
+    drops = field(view, dtypes.VIEW_DROPS) != 0
     walker = field(view, dtypes.VIEW_WALKER)
+    cutter = field(view, dtypes.VIEW_CUTTER)
     keyer = field(view, dtypes.VIEW_KEYER)
     looker = field(view, dtypes.VIEW_LOOKER)
     blocks = np.int64(dtypes.CHUNK_BLOCKS)
@@ -62,21 +65,25 @@ def run_stages(view, work, text, length, last_stage):
     base = np.int64(0)
     pretokens = np.int64(0)
     while base + 2 * dtypes.CHUNK_BYTES < length:
-        call_kernel(walker, (view, work, text, length, base, length, blocks))
-        if last_stage == WALK:
-            block = blocks - 1
-            while block > 0 and at(bitmap, block) == np.uint64(0):
-                block -= 1
-            end = base + 64 * block + 63 - np.int64(leading_zeros(at(bitmap, block) | np.uint64(1)))
-        else:
+        decided = call_kernel(walker, (view, work, text, length, base, length, blocks))
+        if decided < 0:
+            return base, decided
+        last = encode.last_start(bitmap, min(decided - base, 64 * blocks - 1))
+        end = base + last
+        if last_stage > WALK:
+            if cutter != 0:
+                call_kernel(cutter, (view, work, text, length, base, end))
             count = spans.flatten(bitmap, 0, blocks, positions) - 1
-            end = base + np.int64(at(positions, count))
+            while np.int64(at(positions, count)) > last:
+                count -= 1
             pretokens += count
             if last_stage >= KEYS:
                 used = np.int64(0)
                 for begin in range(0, count, dtypes.GROUP):
                     group = min(dtypes.GROUP, count - begin)
                     call_kernel(keyer, (work, text, length, base, np.int64(begin), group))
+                    if drops:
+                        encode.drop_keys(work, dropped, np.int64(0), begin, group)
                     if last_stage >= LOOK_UPS:
                         used = call_kernel(looker, (view, work, text, length, base, np.int64(begin), group, used))
                         if used < 0:
@@ -125,14 +132,14 @@ def measure(tokenizer: numbatok.Tokenizer, text: bytes, seconds: float) -> dict[
     share = _common.CoreShare()
     engine = tokenizer._engine
     assert engine is not None
-    view, memory = address_of(engine._view), np.frombuffer(text, np.uint8)
+    view, memory = engine._view.address, np.frombuffer(text, np.uint8)
     with engine.scratch() as scratch:
         until, done, pretokens = [], 0, 0
         for stage in range(len(STAGES)):
             arguments = (view, scratch.address, address_of(memory), len(memory), stage)
             done, pretokens = run_stages(*arguments)
             if pretokens < 0:
-                raise SystemExit(f"look-ups stopped with status {pretokens} at byte {done}")
+                raise SystemExit(f"{STAGES[stage]} stopped with status {pretokens} at byte {done}")
             until.append(least(partial(run_stages, *arguments), seconds))
     whole = least(partial(tokenizer.encode, source), seconds)
     data, offsets = distinct_pretokens(text, boundaries)

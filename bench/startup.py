@@ -98,9 +98,15 @@ def main() -> int:
     options = parser.parse_args()
     about = _common.machine(options.cores)
     _common.print_machine(about)
+    with tempfile.TemporaryDirectory() as folder:
+        results = measure(options, _sides.prepare(options.tokenizer, Path(folder)))
+    _common.write_json(options.json, about, tokenizer=options.tokenizer, seconds=results)
+    return 0
+
+
+def measure(options: Any, vocabulary: dict[str, Any]) -> dict[str, Any]:
+    """Run all programs on a vocabulary, print their tables, and return the figures."""
     results: dict[str, Any] = {}
-    files = tempfile.TemporaryDirectory()
-    vocabulary = _sides.prepare(options.tokenizer, Path(files.name))
     programs = dict(PROGRAMS)
     if _common.version("tokenizers") is None:
         complain("tokenizers is not installed, and is left out (pip install numbatok[bench])")
@@ -142,9 +148,7 @@ def main() -> int:
         ordered = sorted(kernels.items(), key=lambda item: -item[1])
         listed = [[name, short(seconds)] for name, seconds in ordered]
         _common.print_table(["compiling", "seconds"], [*listed, ["all kernels", short(sum(kernels.values()))]])
-    files.cleanup()
-    _common.write_json(options.json, about, tokenizer=options.tokenizer, seconds=results)
-    return 0
+    return results
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Added tokens: strings with an id of their own, found in the text before it is split; and who may use them."""
 
+import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -126,6 +127,19 @@ class AddedTokens(Sequence[AddedToken]):
 
     def __hash__(self) -> int:
         return hash(self._tokens)
+
+    def __reduce__(self) -> tuple[type["AddedTokens"], tuple[tuple[AddedToken, ...]]]:
+        return AddedTokens, (self._tokens,)
+
+    @functools.cached_property
+    def id_of(self) -> dict[bytes, int]:
+        """The id of each, by its UTF-8."""
+        return {token.content.encode(): token.id for token in self._tokens}
+
+    @functools.cached_property
+    def content_of(self) -> dict[int, bytes]:
+        """The UTF-8 of each, by its id; of two with one id the first."""
+        return {token.id: token.content.encode() for token in reversed(self._tokens)}
 
     def extended(self, tokens: Iterable[AddedToken]) -> "AddedTokens":
         """These and more; one that is given again takes the place of the one with its content."""

@@ -28,6 +28,7 @@ class Documents(NamedTuple):
     begins : int64, the byte offset in its text, before normalizing, where each begins
     owners : int64, the text, or pair, that each belongs to; non-decreasing
     pieces : int64, the template's piece that each belongs to
+    are_cut : whether the texts have been cut at their added tokens, and normalized
     """
 
     addresses: npt.NDArray[np.int64]
@@ -35,6 +36,7 @@ class Documents(NamedTuple):
     begins: npt.NDArray[np.int64]
     owners: npt.NDArray[np.int64]
     pieces: npt.NDArray[np.int64]
+    are_cut: bool
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def arrange(frame: Frame, texts: dict[str, Places], count: int) -> Documents:
             addresses[:, number], lengths[:, number] = texts[piece.which]
     owners = np.repeat(np.arange(count), width)
     pieces = np.tile(np.arange(width), count)
-    return Documents(addresses.ravel(), lengths.ravel(), np.zeros(len(owners), np.int64), owners, pieces)
+    return Documents(addresses.ravel(), lengths.ravel(), np.zeros(len(owners), np.int64), owners, pieces, False)
 
 
 def arrange_rows(frame: Frame, texts: dict[str, list[Rows]], count: int) -> Documents:
@@ -113,7 +115,8 @@ def arrange_rows(frame: Frame, texts: dict[str, list[Rows]], count: int) -> Docu
         for number, piece in enumerate(frame.pieces):
             added = [(*frame.row(number), 0)] if isinstance(piece, Special) else texts[piece.which][text]
             rows += [(*row, text, number) for row in added]
-    return Documents(*np.array(rows, np.int64).reshape(-1, 5).T.copy())
+    addresses, lengths, begins, owners, pieces = np.array(rows, np.int64).reshape(-1, 5).T.copy()
+    return Documents(addresses, lengths, begins, owners, pieces, True)
 
 
 def types_of(frame: Frame, documents: Documents, ends: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:

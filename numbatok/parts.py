@@ -44,6 +44,20 @@ class Parts:
     settings: str | None = field(default=None, compare=False)
     pattern_engine: PatternEngine = "automaton"
 
+    def token(self, number: int) -> bytes | None:
+        """The bytes of an id, or None where there is no such id."""
+        for contents in (self.added_tokens.content_of, self.vocabulary.token_of):
+            if number in contents:
+                return contents[number]
+        return dict(self.unreachable).get(number)
+
+    def model_size(self) -> int:
+        """How many tokens the model has: those of the vocabulary, the unreachable ones, and added ones of its own."""
+        size = len(self.vocabulary) + len(self.unreachable)
+        for token in self.added_tokens:  # by their ids; those that the model does not have come after all of its own
+            size += token.id < size and self.id_of_string(token.content) is None
+        return size
+
     def id_of_string(self, string: str) -> int | None:
         """The id of the token that a ``tokenizer.json`` spells so (``"Ġthe"`` for the bytes of " the"), or None."""
         data = string.encode("utf-8", "surrogatepass")

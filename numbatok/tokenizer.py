@@ -1,7 +1,6 @@
 """The tokenizer: checks what it is given, and calls the kernels."""
 
 import codecs
-import functools
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -174,17 +173,15 @@ class Tokenizer:
         return hash(self._content())
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = {name: value for name, value in self.__dict__.items() if name != "_strings"}
-        return {**kept, "_engine": None}
+        return {**self.__dict__, "_engine": None}
 
     # --- vocabulary ---
 
     @property
     def vocab_size(self) -> int:
         """One more than the largest id: the rows that an embedding table needs."""
-        largest = int(self._vocabulary.ids.max())
-        others = [token.id for token in self._added] + [number for number, _ in self._parts.unreachable]
-        return max([largest, *others]) + 1
+        others = [*self._added.content_of, *(number for number, _ in self._parts.unreachable)]
+        return max([int(self._vocabulary.ids.max()), *others]) + 1
 
     @property
     def special_tokens(self) -> dict[str, int]:
@@ -206,10 +203,8 @@ class Tokenizer:
             token = token.encode("utf-8", "surrogatepass")
         elif not isinstance(token, bytes):
             raise TypeError(f"token must be str or bytes, not {type(token).__name__}")
-        for added in self._added:
-            if added.content.encode() == token:
-                return added.id
-        return self._vocabulary.id_of.get(token)
+        added = self._added.id_of.get(token)
+        return self._vocabulary.id_of.get(token) if added is None else added
 
     def id_to_token(self, id: int) -> bytes | None:
         """The bytes of a token, or None where no token has the id.
@@ -219,11 +214,7 @@ class Tokenizer:
         """
         if isinstance(id, bool | np.bool_ | np.timedelta64) or not isinstance(id, int | np.integer):
             raise TypeError(f"id must be an integer, not {type(id).__name__}")
-        for added in self._added:
-            if added.id == id:
-                return added.content.encode()
-        token = self._vocabulary.token_of.get(int(id))
-        return dict(self._parts.unreachable).get(int(id)) if token is None else token
+        return self._parts.token(int(id))
 
     def add_tokens(
         self,
@@ -247,8 +238,8 @@ class Tokenizer:
         """
         if isinstance(contents, str):
             raise TypeError(f"contents must be an iterable of str, not one str ({contents!r}); pass [{contents!r}]")
-        vocabulary, added = self._vocabulary, {token.content: token.id for token in self._added}
-        following = max([len(vocabulary), *(number + 1 for number in added.values())])
+        added = {token.content: token.id for token in self._added}
+        following = max([self._parts.model_size(), *(number + 1 for number in added.values())])
         tokens = []
         for content in contents:
             if not isinstance(content, str):
@@ -263,6 +254,10 @@ class Tokenizer:
             keep = not special if normalized is None else normalized
             tokens.append(AddedToken(content, number, special, **flags, normalized=keep))
         return Tokenizer(replace(self._parts, added_tokens=self._added.extended(tokens), name=""))
+
+    def add_special_tokens(self, contents: Iterable[str], **flags: bool) -> "Tokenizer":
+        """:meth:`add_tokens` of special ones."""
+        return self.add_tokens(contents, special=True, **flags)
 
     def with_dropout(self, probability: float, seed: int | None = None) -> "Tokenizer":
         """A new tokenizer that puts off each merge that is due with a probability, as BPE-dropout does.
@@ -373,7 +368,7 @@ class Tokenizer:
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
         try:
-            return engine.count(text, actions, errors, bool(add_special_tokens))
+            return int(engine.count_batch([text], actions, errors, bool(add_special_tokens))[0])
         except DisallowedToken as found:
             raise self._disallowed(found, [text], None, "") from None
 
@@ -416,7 +411,7 @@ class Tokenizer:
         else, and ValueError for an id that is not in the vocabulary, naming it and its position.
         """
         if self._parts.decoder:
-            return self._decode_strings(as_ids(ids, self.vocab_size), skip_special_tokens).encode()
+            return self.decode(ids, skip_special_tokens=skip_special_tokens).encode()
         return self._decode_one(ids, skip_special_tokens).tobytes()
 
     def decode(self, ids: object, *, errors: str = "replace", skip_special_tokens: bool = False) -> str:
@@ -429,7 +424,8 @@ class Tokenizer:
         """
         codecs.lookup_error(errors)  # bytes.decode looks it up only where bytes are not UTF-8
         if self._parts.decoder:
-            return self._decode_strings(as_ids(ids, self.vocab_size), skip_special_tokens)
+            array = as_ids(ids, self.vocab_size)
+            return self._decode_strings(array, np.array([0, len(array)]), skip_special_tokens, batch=False)[0]
         return str(self._decode_one(ids, skip_special_tokens).data, "utf-8", errors)
 
     def decode_batch(
@@ -439,8 +435,7 @@ class Tokenizer:
         codecs.lookup_error(errors)
         ids, offsets = as_flat_ids(batch, self.vocab_size)
         if self._parts.decoder:
-            spans = pairwise(offsets.tolist())
-            return [self._decode_strings(ids[begin:end], skip_special_tokens) for begin, end in spans]
+            return self._decode_strings(ids, offsets, skip_special_tokens, batch=True)
         data, ends = self._decode(ids, offsets, skip_special_tokens, batch=True)
         text = data.tobytes()
         edges = [0, *ends.tolist()]
@@ -498,23 +493,21 @@ class Tokenizer:
         array = as_ids(ids, self.vocab_size)
         return self._decode(array, np.array([0, len(array)]), skip_special_tokens, batch=False)[0]
 
-    @functools.cached_property
-    def _strings(self) -> dict[int, str]:
-        """The string of each id, for a vocabulary whose tokens are strings and not bytes of text."""
-        strings = {number: token.decode("utf-8", "replace") for number, token in self._vocabulary.token_of.items()}
-        strings.update((token.id, token.content) for token in self._added)
-        return strings
-
-    def _decode_strings(self, ids: Ids, skip_special_tokens: bool) -> str:
-        """The text that the decoder makes of the tokens' strings."""
-        skipped = {token.id for token in self._added if token.special} if skip_special_tokens else ()
+    def _decode_strings(self, ids: Ids, offsets: Offsets, skip_special_tokens: bool, *, batch: bool) -> list[str]:
+        """The texts that the decoder makes of the strings of each document's tokens."""
+        skipped = set(self._added.specials.values()) if skip_special_tokens else set()
         numbers = ids.tolist()
-        try:
-            tokens = [self._strings[number] for number in numbers if number not in skipped]
-        except KeyError as error:
-            place = numbers.index(error.args[0])
-            raise unknown_id(ids, place, np.array([0, len(ids)]), self.vocab_size, False) from None
-        return decoders.decode(tokens, self._parts.decoder)
+        texts = []
+        for begin, end in pairwise(offsets.tolist()):
+            strings = []
+            for place in range(begin, end):
+                token = self._parts.token(numbers[place])
+                if token is None:
+                    raise unknown_id(ids, place, offsets, self.vocab_size, batch)
+                if numbers[place] not in skipped:
+                    strings.append(token.decode("utf-8", "replace"))
+            texts.append(decoders.decode(strings, self._parts.decoder))
+        return texts
 
     def _decode(
         self, ids: Ids, offsets: Offsets, skip_special_tokens: bool, *, batch: bool

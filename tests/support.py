@@ -59,7 +59,7 @@ def engine_of(tokenizer: numbatok.Tokenizer) -> Engine:
 
 def new_scratch(tokenizer: numbatok.Tokenizer) -> Scratch:
     """A scratch that no call of the tokenizer uses, to call its kernels with."""
-    scratch = Scratch(engine_of(tokenizer)._view)
+    scratch = Scratch(engine_of(tokenizer)._view.record)
     scratch.set_actions(engine_of(tokenizer).everything_allowed)
     return scratch
 

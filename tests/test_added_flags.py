@@ -154,3 +154,25 @@ def test_flags_are_part_of_equality() -> None:
     other, _ = both([("<s>", True, False, False, False, True)])
     assert ours != other
     assert Tokenizer(dataclasses.replace(other._parts, name="x")) == other
+
+
+def test_add_special_tokens() -> None:
+    """The same with the one flag set."""
+    tokenizer = small.by_merges()
+    more = tokenizer.add_special_tokens(["<s>"], lstrip=True)
+    assert more == tokenizer.add_tokens(["<s>"], special=True, lstrip=True)
+    assert more.decode(more.encode("a <s>"), skip_special_tokens=True) == "a"
+
+
+@pytest.mark.parametrize("listed", [[], ["\u2581"], ["\u2581", "<x>"]])
+def test_new_ids_follow_the_model(listed: list[str]) -> None:
+    """Its tokens that no text becomes count, and so do those that are added tokens as well."""
+    vocab = {small.spell(bytes([byte])): byte for byte in range(256)} | {"\u2581": 256, "\u2582": 257}
+    settings = small.tokenizer_json(vocab=vocab, merges=[])
+    reference = tokenizers.Tokenizer.from_str(json.dumps(settings | {"added_tokens": []}))
+    reference.add_tokens(listed)
+    tokenizer = Tokenizer.from_str(reference.to_str()).add_tokens(["<new>", "\u2582", "Ā"])
+    reference.add_tokens(["<new>", "\u2582", "Ā"])
+    for content in ("<new>", "\u2582", "Ā"):
+        wanted = reference.token_to_id(content)
+        assert {token.content: token.id for token in tokenizer.added_tokens}[content] == wanted

@@ -1,5 +1,6 @@
 """From ids to bytes and text: all ways to give ids, what is left out, and what is said about ids that are none."""
 
+import json
 import random
 
 import numpy as np
@@ -252,3 +253,32 @@ def test_offsets_that_change_while_they_are_read(monkeypatch, small_ranks) -> No
 
     monkeypatch.setattr(decode, "decode_documents", changing)
     assert small_ranks.decode_batch(batch) == [small.TOKENS[5].decode(), small.TOKENS[6].decode()]
+
+
+def strings() -> Tokenizer:
+    """A vocabulary whose tokens are strings, with a decoder of its own and a token that no text becomes."""
+    settings = small.tokenizer_json(vocab={"a": 0, "▁": 1, "a▁": 2, "": 5, "<0xC3>": 3, "<0xA9>": 4}, merges=["a ▁"])
+    settings |= {"pre_tokenizer": None, "post_processor": None, "added_tokens": []}
+    settings["decoder"] = {
+        "type": "Sequence",
+        "decoders": [{"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}],
+    }
+    return Tokenizer.from_str(json.dumps(settings)).add_tokens(["<s>"], special=True)
+
+
+def test_tokens_that_are_strings() -> None:
+    """One by one, in a batch, and as bytes; special tokens are left out where asked."""
+    tokenizer = strings()
+    end = tokenizer.token_to_id("<s>")
+    assert tokenizer.decode([2, 0, 3, 4, 5, end]) == "a aé<s>"
+    assert tokenizer.decode_bytes([2, 0, 3, 4, 5, end], skip_special_tokens=True) == "a aé".encode()
+    assert tokenizer.decode_batch([[2, 0], [], [end]]) == ["a a", "", "<s>"]
+
+
+def test_unknown_ids_of_strings() -> None:
+    """Named with their place, and in a batch with the document."""
+    tokenizer = strings()
+    with pytest.raises(ValueError, match="id 99 at position 1 is not"):
+        tokenizer.decode([0, 99])
+    with pytest.raises(ValueError, match="id 99 at position 2 of the document at index 1 is not"):
+        tokenizer.decode_batch([[0, 1, 2], [0, 1, 99]])

@@ -24,7 +24,7 @@ def merge_kernel(tokenizer: Tokenizer, pretoken: bytes, symbols: int = 1 << 12) 
     scratch = new_scratch(tokenizer)
     scratch._set_merge_symbols(symbols)
     text = array_of(pretoken)
-    view = address_of(engine_of(tokenizer)._view)
+    view = engine_of(tokenizer)._view.address
     count = merge.merge_pretoken(view, scratch.address, address_of(text), len(text))
     assert text.tobytes() == pretoken, "the text was written to"
     return count if count < 0 else scratch._arrays[dtypes.WORK_SYMBOLS][:count].tolist()
@@ -170,7 +170,7 @@ def test_every_token_is_itself(gpt2) -> None:
     """Each of GPT-2's tokens, as a whole pretoken, is one id."""
     engine = engine_of(gpt2)
     scratch = new_scratch(gpt2)
-    view = address_of(engine._view)
+    view = engine._view.address
     for id, token in enumerate(gpt2._vocabulary.tokens):
         text = array_of(token)
         assert merge.merge_pretoken(view, scratch.address, address_of(text), len(text)) == 1

@@ -61,12 +61,12 @@ class Model:
 
     def ids(self, pretoken: bytes) -> list[int]:
         """Ids of one pretoken."""
-        needed = len(pretoken) * int(self._engine._view[dtypes.VIEW_IDS_PER_BYTE])
+        needed = len(pretoken) * self._engine._view[dtypes.VIEW_IDS_PER_BYTE]
         if needed > len(self._scratch._arrays[dtypes.WORK_SYMBOLS]):
             self._scratch._set_merge_symbols(needed)
         text = array_of(pretoken + bytes(16))
-        kernel = merge.merge_pretoken if self._engine._vocabulary.is_plain else merge.merge_pretoken_by_options
-        count = kernel(address_of(self._engine._view), self._scratch.address, address_of(text), len(pretoken))
+        kernel = merge.merge_pretoken if self._engine._parts.vocabulary.is_plain else merge.merge_pretoken_by_options
+        count = kernel(self._engine._view.address, self._scratch.address, address_of(text), len(pretoken))
         assert count >= 0
         return self._scratch._arrays[dtypes.WORK_SYMBOLS][:count].tolist()
 

@@ -85,7 +85,7 @@ def is_set(bitmap, bit):
 
 
 @helper
-def _drop_keys(work, dropped, offset, begin, count):
+def drop_keys(work, dropped, offset, begin, count):
     """Give the removed ones of a group of keyed pretokens the key of what has no ids.
 
     Pretoken j begins at bit ``offset + positions[begin + j]`` of the bitmap.
@@ -128,7 +128,7 @@ def _encode_pretokens(view, work, text, length, base, offset, begin, count, used
             group = min(GROUP, count - begin)
             call_kernel(keyer, (work, field(work, WORK_TAIL), TAIL_BYTES, base - tail_base, begin, group))
         if drops:
-            _drop_keys(work, dropped, offset, begin, group)
+            drop_keys(work, dropped, offset, begin, group)
         result = call_kernel(looker, (view, work, text, length, base, begin, group, used))
         if result < 0:
             return result, begin + field(work, WORK_DONE), field(work, WORK_OUTPUT_USED)
@@ -138,7 +138,7 @@ def _encode_pretokens(view, work, text, length, base, offset, begin, count, used
 
 
 @helper
-def _last_start(starts, limit):
+def last_start(starts, limit):
     """The last set bit at or before bit ``limit``; bit 0 is set."""
     block = limit >> 6
     bits = at(starts, block) & (ALL_ONES >> U64(63 - (limit & 63)))
@@ -313,7 +313,7 @@ def _encode_document(view, work, text, length, position, used, total):
             return decided, base, used, total
         end = stop
         if decided < stop:
-            end = base + _last_start(starts, min(decided - base, 64 * blocks - 1))
+            end = base + last_start(starts, min(decided - base, 64 * blocks - 1))
             if end == base:
                 reach *= 4
                 continue

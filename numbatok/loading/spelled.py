@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.errors import VocabularyError
-from numbatok.kernels import build, dtypes, spelled
+from numbatok.kernels import build, spelled
 from numbatok.loading import byte_level
 from numbatok.memory import address_of
+from numbatok.view import TOKEN_SLACK, View
 
 Merges = bytes | Sequence[str | Sequence[str]]
-
-SLACK = 16  # bytes after the tokens' that may be read
 
 
 def split_json(content: bytes) -> tuple[Any, bytes | None]:
@@ -50,29 +49,17 @@ class Spelled:
         self._tokens = tokens
         self._starts = np.zeros(len(tokens) + 1, np.int64)
         np.cumsum(np.fromiter(map(len, encoded), np.int64, len(tokens)), out=self._starts[1:])
-        self._data = np.frombuffer(b"".join(encoded) + bytes(SLACK), np.uint8)
-        self._view = np.zeros(dtypes.VIEW_FIELDS, np.int64)
-        self._tables: list[npt.NDArray[np.generic]] = []
-        slots = 1 << max(4, (2 * len(tokens)).bit_length())
-        self._set_table(dtypes.VIEW_TOKENS, self._data)
-        self._set_table(dtypes.VIEW_TOKEN_STARTS, self._starts)
-        self._set_table(dtypes.VIEW_TOKEN_SLOTS, np.zeros(slots, np.uint32))
-        self._set_table(dtypes.VIEW_TOKEN_KEYS, np.zeros(2 * len(tokens), np.uint64))
-        self._set_table(dtypes.VIEW_TOKEN_FILTER, np.zeros(8 * slots // 64, np.uint64))
-        self._view[dtypes.VIEW_TOKEN_SHIFT] = 65 - slots.bit_length()
-        self._view[dtypes.VIEW_TOKEN_FILTER_SHIFT] = 65 - (8 * slots).bit_length()
-
-    def _set_table(self, field: int, array: npt.NDArray[np.generic]) -> None:
-        self._tables.append(array)
-        self._view[field], self._view[field + 1] = address_of(array), len(array)
+        self._data = np.frombuffer(b"".join(encoded) + bytes(TOKEN_SLACK), np.uint8)
+        self._view = View()
+        self._view.set_tokens(self._data, self._starts)
 
     def data(self, unit: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         """(bytes of all tokens, where each begins and the end), the byte alphabet resolved where the unit is a byte."""
         if unit != "byte":
-            return self._data[:-SLACK], self._starts
+            return self._data[:-TOKEN_SLACK], self._starts
         data, starts = np.empty(len(self._data), np.uint8), np.empty(len(self._starts), np.int64)
         alphabet = _byte_of_point()
-        strange = spelled.spell_out(address_of(self._view), address_of(alphabet), address_of(data), address_of(starts))
+        strange = spelled.spell_out(self._view.address, address_of(alphabet), address_of(data), address_of(starts))
         data = data[: int(starts[-1])].copy()
         if strange:
             _check_different(data.tobytes(), starts.tolist(), self._tokens)
@@ -85,12 +72,12 @@ class Spelled:
         """
         size = len(prefix.encode())
         if isinstance(merges, bytes):
-            build.index_tokens(address_of(self._view))
+            build.index_tokens(self._view.address)
             data = np.frombuffer(merges, np.uint8)
             rows = np.empty((len(data) // 5 + 1, 3), np.uint32)
-            work = np.empty(len(data) + SLACK, np.uint8)
+            work = np.empty(len(data) + TOKEN_SLACK, np.uint8)
             places = address_of(work), address_of(rows), len(rows)
-            count = spelled.resolve_merges(address_of(self._view), address_of(data), len(data), size, *places)
+            count = spelled.resolve_merges(self._view.address, address_of(data), len(data), size, *places)
             if count != spelled.ODD:
                 return rows[:count].copy()
             return self._rows_of_list(json.loads(merges), size)

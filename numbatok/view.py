@@ -1,0 +1,279 @@
+"""The view of a tokenizer: its immutable tables, behind one record of addresses for the kernels.
+
+:func:`view_of` builds it from the parts, table by table, in the order in which a text meets them backwards: what merges
+tokens first, what finds added tokens last. The fields are drawn in :mod:`numbatok.kernels.dtypes`.
+"""
+
+import functools
+import importlib
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from numbatok.added_tokens import Trie
+from numbatok.kernels import added, build, cache, cuts, dtypes, encode, merge, spans
+from numbatok.loading import byte_level
+from numbatok.memory import address_of
+from numbatok.parts import Parts
+from numbatok.patterns import unicode
+from numbatok.patterns.known import WALKS, character_classes, walk_of
+from numbatok.patterns.rules import SplitRule
+from numbatok.scratch import Scratch
+from numbatok.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from numbatok.patterns.fallback import RegexRule
+
+TOKEN_SLACK = 16  # bytes after the tokens' that may be read
+
+
+def slots_for(count: int) -> int:
+    """A power of two that leaves at least a quarter of a table of ``count`` entries empty.
+
+    A half cost more, in cache misses, than it saved in steps: a first pass with Llama 3's 280,147 merges a quarter.
+    """
+    return 1 << max(4, (4 * count // 3).bit_length())
+
+
+@functools.cache
+def _space_and_word() -> npt.NDArray[np.uint8]:
+    """uint8[CLASS_TABLE_SIZE]: IS_SPACE and IS_WORD of each code point, for the flags of added tokens."""
+    table = np.zeros(dtypes.CLASS_TABLE_SIZE, np.uint8)
+    points = table[: unicode.CODE_POINTS]
+    points[unicode.white_space()] = dtypes.IS_SPACE
+    edges = unicode.named_sets()["word"]
+    for first, end in zip(edges[::2], edges[1::2], strict=True):
+        points[first:end] |= dtypes.IS_WORD
+    return table
+
+
+def _walker(name: str) -> int:
+    """The address of a walker, the kernel by which its module is named; other walkers are not imported."""
+    module = importlib.import_module(f"numbatok.kernels.{name}")
+    address: int = getattr(module, name).address
+    return address
+
+
+class View:
+    """A record of int64 fields, and what its addresses point into.
+
+    Attributes
+    ----------
+    record : int64[VIEW_FIELDS]
+    address : of the record
+    """
+
+    def __init__(self) -> None:
+        self.record = np.zeros(dtypes.VIEW_FIELDS, np.int64)
+        self.address = address_of(self.record)
+        self._arrays: list[npt.NDArray[np.generic]] = []
+
+    def __setitem__(self, field: int, value: int) -> None:
+        self.record[field] = value
+
+    def __getitem__(self, field: int) -> int:
+        return int(self.record[field])
+
+    def set_table(self, field: int, array: npt.NDArray[np.generic]) -> None:
+        """Make ``array`` the table of ``field``; the view keeps it alive."""
+        self._arrays.append(array)
+        self.record[field] = address_of(array)
+        self.record[field + 1] = len(array)
+
+    def set_tokens(self, data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]) -> None:
+        """Set tokens, followed by TOKEN_SLACK bytes, and an empty index for :func:`build.index_tokens` to fill."""
+        count = len(starts) - 1
+        slots = np.zeros(slots_for(count), np.uint32)
+        filter_bits = 8 * len(slots)
+        self.set_table(dtypes.VIEW_TOKENS, data)
+        self.set_table(dtypes.VIEW_TOKEN_STARTS, starts)
+        self.set_table(dtypes.VIEW_TOKEN_SLOTS, slots)
+        self.set_table(dtypes.VIEW_TOKEN_KEYS, np.zeros(2 * count, np.uint64))
+        self.set_table(dtypes.VIEW_TOKEN_FILTER, np.zeros(filter_bits // 64, np.uint64))
+        self.record[dtypes.VIEW_TOKEN_SHIFT] = 65 - len(slots).bit_length()
+        self.record[dtypes.VIEW_TOKEN_FILTER_SHIFT] = 65 - filter_bits.bit_length()
+
+
+def view_of(parts: Parts, regex_rule: "RegexRule | None" = None) -> View:
+    """The view of a tokenizer; where ``regex_rule`` runs its split rule, what is left of a text is cut no more."""
+    view = View()
+    view[dtypes.VIEW_KEYER] = spans.key_pretokens.address
+    view[dtypes.VIEW_LOOKER] = cache.look_up.address
+    view[dtypes.VIEW_FURTHER] = cache.look_further.address
+    view[dtypes.VIEW_FINDER] = added.next_added_token.address
+    view[dtypes.VIEW_ENCODER] = encode.encode_documents.address
+    _fill_vocabulary(view, parts.vocabulary)
+    _fill_options(view, parts.vocabulary)
+    _fill_rule(view, parts.rule if regex_rule is None else ())
+    _fill_cuts(view, parts.vocabulary)
+    _fill_added(view, parts)
+    return view
+
+
+def _fill_vocabulary(view: View, vocabulary: Vocabulary) -> None:
+    """Token slots, pair slots and what is read from them."""
+    count = len(vocabulary)
+    lengths = np.diff(vocabulary.starts)
+    view.set_tokens(np.concatenate([vocabulary.data, np.zeros(TOKEN_SLACK, np.uint8)]), vocabulary.starts)
+    view[dtypes.VIEW_WHOLE_LIMIT] = int(lengths.max()) if vocabulary.whole_first else 0
+    build.index_tokens(view.address)
+    if vocabulary.merges is None:
+        capacity = max(len(vocabulary.data) - count, 1)
+        rows = np.empty((capacity, 3), np.uint32)
+        rows = rows[: build.split_tokens(view.address, address_of(rows), capacity)]
+        merged = np.arange(count, dtype=np.uint32)
+    else:
+        rows = vocabulary.merges.copy()
+        merged = rows[:, 2].copy()
+        rows[:, 2] = np.arange(len(rows))
+    single = np.flatnonzero(lengths == 1)
+    byte_symbols = np.zeros(256, np.uint32)
+    byte_symbols[vocabulary.data[vocabulary.starts[single]]] = single
+    byte_pairs = np.empty(1 << 16, np.uint32)
+    pairs = np.full(slots_for(len(rows)), dtypes.ALL_ONES, np.uint64)
+    filter_bits = 4 * len(pairs)
+    pair_filter = np.zeros(filter_bits // 64, np.uint64)
+    build.enter_pairs(
+        address_of(rows),
+        len(rows),
+        address_of(pairs),
+        len(pairs),
+        address_of(pair_filter),
+        filter_bits,
+        address_of(byte_symbols),
+        address_of(byte_pairs),
+    )
+    view.set_table(dtypes.VIEW_IDS, vocabulary.ids)
+    view.set_table(dtypes.VIEW_BYTE_SYMBOLS, byte_symbols)
+    view.set_table(dtypes.VIEW_BYTE_PAIRS, byte_pairs)
+    view.set_table(dtypes.VIEW_PAIRS, pairs)
+    view.set_table(dtypes.VIEW_PAIR_FILTER, pair_filter)
+    view.set_table(dtypes.VIEW_MERGED, merged)
+    view[dtypes.VIEW_PAIR_SHIFT] = 65 - len(pairs).bit_length()
+    view[dtypes.VIEW_PAIR_FILTER_SHIFT] = 65 - filter_bits.bit_length()
+
+
+def _fill_options(view: View, vocabulary: Vocabulary) -> None:
+    """The merger, and what a vocabulary's options change for it."""
+    options = vocabulary.options
+    dropout = math.ceil(float(np.float32(options.dropout)) * (1 << 24))
+    view[dtypes.VIEW_DROPOUT] = dropout
+    view[dtypes.VIEW_LONGEST_CACHED] = 0 if dropout else dtypes.LONGEST_CACHED
+    view[dtypes.VIEW_IDS_PER_BYTE] = 1
+    merger = merge.merge_pretoken if vocabulary.is_plain else merge.merge_pretoken_by_options
+    view[dtypes.VIEW_MERGER] = merger.address
+    if vocabulary.is_plain:
+        return
+    if dropout:
+        view[dtypes.VIEW_WHOLE_LIMIT] = 0
+    # A merge that makes its own left part can leave an entry of the heap that looks fresh but is not, and which
+    # the reference follows: the scan knows no such thing.
+    as_by_scan = vocabulary.merges is None or not np.any(vocabulary.merges[:, 2] == vocabulary.merges[:, 0])
+    view[dtypes.VIEW_SCAN_LIMIT] = dtypes.SHORT_MERGE if as_by_scan and not dropout else 0
+    unknown = None if options.unk is None else vocabulary.symbol_of(options.unk)
+    view[dtypes.VIEW_UNKNOWN] = 0 if unknown is None else unknown + 1
+    view[dtypes.VIEW_FUSE_UNKNOWN] = options.fuse_unk
+
+    parts = [
+        [vocabulary.units(prefix, suffix) for prefix in dict.fromkeys((b"", options.prefix))]
+        for suffix in dict.fromkeys((b"", options.suffix))
+    ]
+    limit = 1 + max((int(points.max()) for row in parts for points, _ in row if len(points)), default=0)
+    units = np.zeros((len(parts), len(parts[0]), limit), np.uint32)
+    for last, row in enumerate(parts):
+        for later, (points, symbols) in enumerate(row):
+            units[last, later, points] = symbols + 1
+    view.set_table(dtypes.VIEW_UNITS, units.reshape(-1))
+    view[dtypes.VIEW_UNIT_LIMIT] = limit
+    view[dtypes.VIEW_UNIT_LATER] = limit if options.prefix else 0
+    view[dtypes.VIEW_UNIT_LAST] = limit * len(parts[0]) if options.suffix else 0
+
+    by_byte = options.unit == "byte"
+    alphabet = [ord(character) for character in byte_level.spell(bytes(range(256)))] if by_byte else []
+    prefix, suffix = options.prefix, options.suffix
+    if by_byte:
+        prefix, suffix = byte_level.spell(prefix).encode(), byte_level.spell(suffix).encode()
+    fallback: list[int] = []
+    if options.byte_fallback:
+        byte_tokens = vocabulary.byte_tokens()
+        fallback = [byte_tokens.get(byte, -1) + 1 for byte in range(256)]
+        view[dtypes.VIEW_IDS_PER_BYTE] = 1 + by_byte + len(prefix) + len(suffix)
+    view.set_table(dtypes.VIEW_ALPHABET, np.array(alphabet, np.uint16))
+    view.set_table(dtypes.VIEW_FALLBACK, np.array(fallback, np.uint32))
+    view.set_table(dtypes.VIEW_PREFIX, np.frombuffer(prefix, np.uint8))
+    view.set_table(dtypes.VIEW_SUFFIX, np.frombuffer(suffix, np.uint8))
+
+
+def _fill_cuts(view: View, vocabulary: Vocabulary) -> None:
+    """Which pairs of characters a token spans, where all others may be cut."""
+    if not vocabulary.is_plain or view[dtypes.VIEW_DROPS]:
+        return
+    edges = np.zeros(dtypes.EDGE_WORDS, np.uint64)
+    # Sixteen bits a pair: of twenty pairs that no token spans one is not cut.
+    bits = 1 << max(12, (16 * cuts.mark_spanned(view.address)).bit_length())
+    view.set_table(dtypes.VIEW_SPANNED, np.zeros(bits // 64, np.uint64))
+    view.set_table(dtypes.VIEW_SPANNED_EDGES, edges)
+    view[dtypes.VIEW_SPANNED_SHIFT] = 65 - bits.bit_length()
+    cuts.mark_spanned(view.address)
+    if vocabulary.whole_first:
+        whole_limit, view[dtypes.VIEW_WHOLE_LIMIT] = view[dtypes.VIEW_WHOLE_LIMIT], 0
+        scratch = Scratch(view.record)
+        view[dtypes.VIEW_UNMERGED] = cuts.mark_unmerged(view.address, scratch.address) > 0
+        view[dtypes.VIEW_WHOLE_LIMIT] = whole_limit
+    view[dtypes.VIEW_CUTTER] = cuts.cut_unspanned.address
+
+
+def _fill_rule(view: View, rule: SplitRule) -> None:
+    """The walker of the split rule, and the tables that it runs on."""
+    name = walk_of(rule)
+    if name is None:
+        from numbatok.patterns.compile import compile_rule
+
+        compiled = compile_rule(rule)
+        view[dtypes.VIEW_WALKER] = _walker("walk_automaton")
+        view[dtypes.VIEW_DROPS] = compiled.drops
+        view.set_table(dtypes.VIEW_CLASSES, compiled.classes)
+        view.set_table(dtypes.VIEW_PROGRAM, compiled.program)
+        return
+    view[dtypes.VIEW_WALKER] = _walker(WALKS[name].kernel)
+    view[dtypes.VIEW_DROPS] = WALKS[name].drops
+    view.set_table(dtypes.VIEW_CLASSES, character_classes(name))
+    for field, value in WALKS[name].parameters.items():
+        view[field] = value
+
+
+def _fill_added(view: View, parts: Parts) -> None:
+    """The two tries of added tokens, their ids and their flags."""
+    tokens, normalizer = parts.added_tokens, parts.normalizer
+    contents: list[dict[bytes, int]] = [{}, {}]  # raw and normalized, to the token's index
+    # Of two that normalize to the same string the special one counts, then the one with the lower id.
+    for index, token in sorted(enumerate(tokens), key=lambda numbered: not numbered[1].special):
+        content = normalizer.normalize(token.content) if normalizer and token.normalized else token.content
+        if content:
+            contents[token.normalized].setdefault(content.encode(), index)
+    for first, wanted in zip((dtypes.VIEW_RAW_TRIE, dtypes.VIEW_NORMALIZED_TRIE), contents, strict=True):
+        _fill_trie(view, first, Trie(wanted))
+    flags = np.array([token.flags for token in tokens] or [0], np.uint8)
+    any_flag = bool(flags.any())
+    view.set_table(dtypes.VIEW_ADDED_IDS, np.array([token.id for token in tokens] or [0], np.uint32))
+    view.set_table(dtypes.VIEW_ADDED_FLAGS, flags)
+    view.set_table(dtypes.VIEW_CHARACTERS, _space_and_word() if any_flag else np.zeros(0, np.uint8))
+    view[dtypes.VIEW_ADDED_ANY_FLAG] = any_flag
+
+
+def _fill_trie(view: View, first: int, trie: Trie) -> None:
+    """A trie's fields, from field ``first`` of the view on."""
+    edges = np.full(slots_for(len(trie.edges)), dtypes.ALL_ONES, np.uint64)
+    build.enter_edges(address_of(trie.edges), len(trie.edges), address_of(edges), len(edges))
+    leads = trie.leads()
+    begins = np.zeros(256, np.uint8)
+    begins[[lead & 0xFF for lead in leads]] = 1
+    view.set_table(first + dtypes.TRIE_FIRST, begins)
+    view.set_table(first + dtypes.TRIE_EDGES, edges)
+    view.set_table(first + dtypes.TRIE_AT_NODE, trie.token_at_node)
+    view[first + dtypes.TRIE_SHIFT] = 65 - len(edges).bit_length()
+    view[first + dtypes.TRIE_LEADS] = min(len(leads), dtypes.MANY_LEADS + 1)
+    for place, lead in enumerate(leads[: dtypes.MANY_LEADS]):
+        view[first + dtypes.TRIE_LEAD + place] = lead
