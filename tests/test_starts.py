@@ -48,7 +48,7 @@ def walk(tokenizer, text: bytes, base: int = 0, stop: int | None = None, blocks:
     keep_tail(scratch, data)
     bitmap = np.full(blocks + 1, dtypes.ALL_ONES, np.uint64)
     scratch.set_table(dtypes.WORK_STARTS, bitmap)
-    view = address_of(engine_of(tokenizer)._view)
+    view = engine_of(tokenizer)._view.address
     decided = walk_r50k.walk_r50k(view, scratch.address, address_of(data), len(data), base, stop, blocks)
     bits = np.unpackbits(bitmap[:blocks].astype("<u8").view(np.uint8), bitorder="little")
     found = base + np.flatnonzero(bits)
