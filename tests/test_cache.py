@@ -113,7 +113,7 @@ def look_further(tokenizer, scratch: Scratch, pretoken: bytes, key: tuple[int, i
     scratch.set_table(dtypes.WORK_KEYS, np.array(key, np.uint64))
     scratch.set_table(dtypes.WORK_PLACES, np.array([place]))
     scratch.set_table(dtypes.WORK_OUTPUT, output)
-    view = address_of(engine_of(tokenizer)._view)
+    view = engine_of(tokenizer)._view.address
     used = cache.look_further(view, scratch.address, address_of(text), 0, len(text), 0, 0)
     return output[:used].tolist()
 
