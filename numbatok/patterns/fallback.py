@@ -48,8 +48,8 @@ class RegexRule:
         dropped_ones = np.array([dropped for _, _, dropped in pieces], np.bool_)
         if unspelled < len(self.steps):
             return np.array([begin for begin, _, _ in pieces], np.int64), dropped_ones
-        edges = np.cumsum([0, *(len(text[begin:end].encode()) for begin, end, _ in pieces)], dtype=np.int64)
-        return edges[:-1], dropped_ones
+        begins = np.cumsum([0, *(len(text[begin:end].encode()) for begin, end, _ in pieces)], dtype=np.int64)
+        return begins[:-1], dropped_ones
 
 
 @functools.lru_cache(maxsize=64)
