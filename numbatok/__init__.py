@@ -15,31 +15,43 @@ __version__ = "0.1.0"
 #: Public names, each with the module that defines it.
 _HOME = {
     "AddedToken": "numbatok.added_tokens",
+    "CacheInfo": "numbatok.caches",
     "TokenBatch": "numbatok.batch",
     "Tokenizer": "numbatok.tokenizer",
     "VocabularyError": "numbatok.errors",
     "encoding_for_model": "numbatok.loading.models",
     "encoding_name_for_model": "numbatok.loading.models",
+    "get_cache_budget": "numbatok.caches",
     "get_encoding": "numbatok.loading.embedded",
+    "get_num_threads": "numbatok.threads",
+    "set_cache_budget": "numbatok.caches",
+    "set_num_threads": "numbatok.threads",
 }
 
 __all__ = [
     "AddedToken",
+    "CacheInfo",
     "TokenBatch",
     "Tokenizer",
     "VocabularyError",
     "__version__",
     "encoding_for_model",
     "encoding_name_for_model",
+    "get_cache_budget",
     "get_encoding",
+    "get_num_threads",
+    "set_cache_budget",
+    "set_num_threads",
 ]
 
 if TYPE_CHECKING:
     from numbatok.added_tokens import AddedToken
     from numbatok.batch import TokenBatch
+    from numbatok.caches import CacheInfo, get_cache_budget, set_cache_budget
     from numbatok.errors import VocabularyError
     from numbatok.loading.embedded import get_encoding
     from numbatok.loading.models import encoding_for_model, encoding_name_for_model
+    from numbatok.threads import get_num_threads, set_num_threads
     from numbatok.tokenizer import Tokenizer
 
 

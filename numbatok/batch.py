@@ -7,11 +7,15 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
+from numbatok.calls import AnyIds
 
-def check_arrays(ids: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) -> None:
+
+def check_arrays(ids: AnyIds, offsets: npt.NDArray[np.int64]) -> None:
     """TypeError or ValueError unless the arrays are what a :class:`TokenBatch` is made of."""
-    if ids.ndim != 1 or ids.dtype != np.uint32:
-        raise TypeError(f"ids must be a one-dimensional uint32 array, not {ids.ndim}-dimensional {ids.dtype}")
+    if ids.ndim != 1 or ids.dtype not in (np.uint32, np.uint16):
+        raise TypeError(
+            f"ids must be a one-dimensional array of uint32 or uint16, not {ids.ndim}-dimensional {ids.dtype}"
+        )
     if offsets.ndim != 1 or offsets.dtype != np.int64 or len(offsets) == 0:
         raise TypeError("offsets must be a one-dimensional int64 array with one more element than documents")
     if offsets[0] < 0 or offsets[-1] > len(ids) or (offsets[1:] < offsets[:-1]).any():
@@ -23,7 +27,7 @@ class TokenBatch:
 
     Attributes
     ----------
-    ids : uint32[total], the ids of all documents one after the other
+    ids : uint32[total], or uint16 where that was asked for: the ids of all documents one after the other
     offsets : int64[documents + 1]; document ``i`` is ``ids[offsets[i]:offsets[i + 1]]``
     type_ids : uint32[total], the template's type id of each id: 0, and 1 for the second text of a pair
 
@@ -38,7 +42,7 @@ class TokenBatch:
 
     def __init__(
         self,
-        ids: npt.NDArray[np.uint32],
+        ids: AnyIds,
         offsets: npt.NDArray[np.int64],
         type_ids: npt.NDArray[np.uint32] | None = None,
     ) -> None:
@@ -56,10 +60,10 @@ class TokenBatch:
         return len(self.offsets) - 1
 
     @overload
-    def __getitem__(self, index: int) -> npt.NDArray[np.uint32]: ...
+    def __getitem__(self, index: int) -> AnyIds: ...
     @overload
     def __getitem__(self, index: slice) -> "TokenBatch": ...
-    def __getitem__(self, index: int | slice) -> "npt.NDArray[np.uint32] | TokenBatch":
+    def __getitem__(self, index: int | slice) -> "AnyIds | TokenBatch":
         if not isinstance(index, slice):
             try:
                 number = range(len(self))[index]  # negative numbers count from the end
@@ -85,7 +89,7 @@ class TokenBatch:
         assert ids is not None
         return TokenBatch(ids, offsets, types)
 
-    def __iter__(self) -> Iterator[npt.NDArray[np.uint32]]:
+    def __iter__(self) -> Iterator[AnyIds]:
         edges = self.offsets.tolist()
         for begin, end in pairwise(edges):
             yield self.ids[begin:end]
@@ -109,12 +113,12 @@ class TokenBatch:
         types = None if self._type_ids is None else self._type_ids[self.offsets[0] : self.offsets[-1]]
         return TokenBatch, (self._own_ids(), self.offsets - self.offsets[0], types)
 
-    def _own_ids(self) -> npt.NDArray[np.uint32]:
+    def _own_ids(self) -> AnyIds:
         return self.ids[self.offsets[0] : self.offsets[-1]]
 
     @property
-    def ids(self) -> npt.NDArray[np.uint32]:
-        """uint32[total], the ids of all documents one after the other."""
+    def ids(self) -> AnyIds:
+        """uint32[total], or uint16 where that was asked for: the ids of all documents one after the other."""
         return self._ids
 
     @property

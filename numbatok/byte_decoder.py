@@ -8,8 +8,10 @@ import numpy.typing as npt
 from numbatok.added_tokens import AddedTokens
 from numbatok.errors import UnknownId
 from numbatok.ids import Ids, Offsets
-from numbatok.kernels import decode
+from numbatok.kernels import decode, dtypes
 from numbatok.memory import address_of
+from numbatok.parallel import call_rows, threads_for
+from numbatok.threads import parallel_region, threads_of
 from numbatok.vocabulary import Vocabulary
 
 MOST_ID_TABLE = 1 << 24  # ids below this, or four times the tokens, are decoded through a table by id
@@ -49,48 +51,67 @@ class ByteDecoder:
             self._tables.append(table)
 
     def decode(
-        self, ids: Ids, offsets: Offsets, skip_special_tokens: bool
+        self, ids: Ids, offsets: Offsets, skip_special_tokens: bool, threads: int | None = None
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         """(bytes, ends) of documents of ids: their bytes one after the other, and where each document's end.
 
-        Raises :class:`UnknownId` with the place of the first id that is not in the vocabulary.
+        ``threads`` is the caller's ``num_threads``. Raises :class:`UnknownId` with the place of the first id that is
+        not in the vocabulary.
         """
         table = self._tables[skip_special_tokens]
         if self._sorted is not None:
             places = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
             ids = np.where(self._sorted[places] == ids, places, len(table) - 1).astype(np.uint32)
+        with parallel_region(threads_for(4 * len(ids), threads_of(threads))) as granted:
+            done = self._decode_in_parallel(ids, offsets, table, granted) if granted > 1 else None
+        if done is not None:
+            return done
         ends = np.zeros(len(offsets) - 1, np.int64)
-        output = np.empty(0, np.uint8)
-        size = self._write(ids, offsets, table, output, ends)
-        output = np.empty(size + decode.WIDEST_COPY, np.uint8)
-        size = self._write(ids, offsets, table, output, ends)
-        if size == decode.NO_ROOM:  # another thread has changed the ids meanwhile: go by what they are now
-            return self.decode(ids.copy(), offsets, skip_special_tokens)
-        return output[:size], ends
+        arguments = [address_of(ids), address_of(offsets), len(ends), *self._arguments(table)]
+        size = decode.decode_documents(*arguments, 0, 0, address_of(ends))
+        _check(size)
+        output = np.empty(size, np.uint8)
+        written = decode.decode_documents(*arguments, address_of(output), size, address_of(ends))
+        if written != size:  # another thread has changed the ids meanwhile: go by what they are now
+            return self.decode(ids.copy(), offsets, skip_special_tokens, threads)
+        return output, ends
 
-    def _write(
-        self,
-        ids: Ids,
-        offsets: npt.NDArray[np.int64],
-        table: npt.NDArray[np.int32],
-        output: npt.NDArray[np.uint8],
-        ends: npt.NDArray[np.int64],
-    ) -> int:
-        """How many bytes the ids have, written to ``output`` unless that is empty; NO_ROOM where it is too small."""
-        status = decode.decode_documents(
-            address_of(ids),
-            address_of(offsets),
-            len(ends),
-            address_of(table),
-            len(table),
-            address_of(self._starts),
-            len(self._starts) - 1,
-            address_of(self._data),
-            len(self._data),
-            address_of(output),
-            len(output),
-            address_of(ends),
-        )
-        if status < 0 and status != decode.NO_ROOM:
-            raise UnknownId(-1 - status)
-        return int(status)
+    def _arguments(self, table: npt.NDArray[np.int32]) -> tuple[int, ...]:
+        """The tables as ``decode_documents`` takes them."""
+        starts, data = self._starts, self._data
+        return address_of(table), len(table), address_of(starts), len(starts) - 1, address_of(data), len(data)
+
+    def _decode_in_parallel(
+        self, ids: Ids, offsets: Offsets, table: npt.NDArray[np.int32], threads: int
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]] | None:
+        """What :meth:`decode` returns; None where another thread has changed the ids meanwhile.
+
+        The ids are cut into ranges, inside documents too, that the threads take one after the other.
+        """
+        cuts = np.linspace(offsets[0], offsets[-1], 4 * threads + 1).astype(np.int64)[1:-1]
+        edges = np.sort(np.concatenate([offsets, cuts]))
+        firsts = np.concatenate([[0], np.searchsorted(edges, cuts), [len(edges) - 1]])
+        ends = np.zeros(len(edges), np.int64)  # between edges, counted from each range's begin
+        rows = np.zeros((len(firsts) - 1, dtypes.ROW_FIELDS), np.int64)
+        rows[:, dtypes.ROW_TABLES : dtypes.ROW_OUTPUT] = self._arguments(table)
+        rows[:, dtypes.ROW_IDS] = address_of(ids)
+        rows[:, dtypes.ROW_OFFSETS] = address_of(edges) + 8 * firsts[:-1]
+        rows[:, dtypes.ROW_DOCUMENTS] = np.diff(firsts)
+        rows[:, dtypes.ROW_ENDS] = address_of(ends) + 8 * firsts[:-1]
+        call_rows(decode.decode_documents, rows, threads)
+        sizes = rows[:, dtypes.ROW_RESULT].copy()
+        _check(int(sizes[sizes < 0].max(initial=decode.NO_ROOM)))
+        output = np.empty(int(sizes.sum()), np.uint8)
+        begins = np.cumsum(sizes) - sizes
+        rows[:, dtypes.ROW_OUTPUT], rows[:, dtypes.ROW_CAPACITY] = address_of(output) + begins, sizes
+        call_rows(decode.decode_documents, rows, threads)
+        if (rows[:, dtypes.ROW_RESULT] != sizes).any():
+            return None
+        ends += np.repeat(np.append(begins, 0), np.append(np.diff(firsts), 1))
+        return output, ends[np.searchsorted(edges, offsets[1:]) - 1]
+
+
+def _check(result: int) -> None:
+    """UnknownId where ``decode_documents`` reports one."""
+    if result < 0 and result != decode.NO_ROOM:
+        raise UnknownId(-1 - result)

@@ -128,7 +128,7 @@ def types_of(frame: Frame, documents: Documents, ends: npt.NDArray[np.int64]) ->
 def offsets_of(documents: Documents, ends: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
     """int64[count + 1]: where each text's ids begin, and the end, from where each document's end."""
     offsets = np.zeros(count + 1, np.int64)
-    last = np.searchsorted(documents.owners, np.arange(count), side="right")
+    last = np.cumsum(np.bincount(documents.owners, minlength=count))
     offsets[1:] = np.concatenate([[0], ends])[last]
     return offsets
 

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.byte_decoder import ByteDecoder
+from numbatok.caches import CacheBudget, CacheInfo
+from numbatok.calls import AnyIds, Call, Check
 from numbatok.documents import Documents, Frame, Places, Rows, arrange, arrange_rows, frame_of, offsets_of, segments
 from numbatok.errors import DisallowedToken
 from numbatok.ids import Ids
@@ -21,14 +23,18 @@ from numbatok.kernels import added, dtypes, encode, merge, normal, text
 from numbatok.kernels.jit import all_kernels
 from numbatok.memory import address_of
 from numbatok.normalizers import restless
+from numbatok.parallel import ParallelCall, longest_whole, threads_for
 from numbatok.parts import Parts
 from numbatok.scratch import Scratch
 from numbatok.templates import Text
 from numbatok.text import as_bytes, raise_invalid, repair_surrogates
+from numbatok.threads import parallel_region, threads_of
 from numbatok.view import view_of
 
 if TYPE_CHECKING:
     from numbatok.patterns.fallback import RegexRule
+
+MOST_ROWS = 1 << 12  # of the parts between added tokens that a kernel call finds in a long text
 
 # Byte offsets into a scratch's record: the address and the length of a call's one text.
 _TEXT = 8 * dtypes.WORK_TEXT
@@ -42,19 +48,31 @@ def common_kernels() -> set[str]:
 
 
 class Encoded(NamedTuple):
-    """The ids of texts, where each text's begin, and how they came about, from which type ids follow."""
+    """The ids of texts, and how they came about: from that follows where each text's begin, and type ids."""
 
-    ids: Ids
+    ids: AnyIds
     offsets: npt.NDArray[np.int64]
     frame: Frame
     documents: Documents
     ends: npt.NDArray[np.int64]
 
 
+_Done = tuple[AnyIds, Documents, npt.NDArray[np.int64]]  # ids, documents, where each one's end
+
+
+def _is_long(source: Any) -> bool:
+    """Whether a text is certainly too long for the short way of encoding."""
+    if isinstance(source, str):
+        return len(source) > (text.SHORT_TEXT if source.isascii() else text.LONG_TEXT)
+    if isinstance(source, np.ndarray):
+        return source.nbytes > text.SHORT_TEXT
+    return isinstance(source, bytes | bytearray) and len(source) > text.SHORT_TEXT
+
+
 class Engine:
     """The view of one tokenizer, immutable once built, and a stack of scratches that callers take and put back."""
 
-    def __init__(self, parts: Parts, regex_rule: "RegexRule | None" = None) -> None:
+    def __init__(self, parts: Parts, regex_rule: "RegexRule | None" = None, cache_budget: int | None = None) -> None:
         self._parts = parts
         self._regex_rule = regex_rule
         self._cuts_text = parts.prefix_space or regex_rule is not None  # here, between all added tokens
@@ -77,6 +95,7 @@ class Engine:
         self._last_transcoded = (0, 0, ""), 0
         self._seeds = random.Random()
         self._idle: list[Scratch] = []
+        self._budget = CacheBudget(cache_budget)
         self._most_idle = 2 * (os.cpu_count() or 1)
         self._encode_text = text.encode_text.compiled()
         self._encode = encode.encode_documents.compiled()
@@ -118,17 +137,28 @@ class Engine:
         try:
             return self._idle.pop()
         except IndexError:
-            scratch = Scratch(self._view.record)
+            scratch = Scratch(self._view.record, self._budget)
             scratch.record[dtypes.WORK_RANDOM] = self._seeds.getrandbits(63)
             return scratch
 
     def _put_back(self, scratch: Scratch) -> None:
-        if len(self._idle) < self._most_idle:
+        if len(self._idle) < self._most_idle and scratch.budget is self._budget:
             self._idle.append(scratch)
+
+    def clear_caches(self, cache_budget: int | None) -> None:
+        """Forget the scratches, those in use once they are put back; new ones share a budget of their own."""
+        self._budget = CacheBudget(cache_budget)
+        self._idle = []
+
+    def cache_info(self) -> CacheInfo:
+        """What is in the caches."""
+        return self._budget.info()
 
     # --- encoding ---
 
-    def encode(self, source: Any, actions: npt.NDArray[np.uint8], errors: str, special: bool) -> Ids:
+    def encode(
+        self, source: Any, actions: npt.NDArray[np.uint8], errors: str, special: bool, threads: int | None
+    ) -> Ids:
         """Ids of one text, as a new array; ``special`` says whether its template's special tokens are put around it."""
         scratch = self._take()
         if scratch.actions is not actions:
@@ -143,80 +173,140 @@ class Engine:
             rest = self._encode_rest(scratch, source, errors, status)
             if rest is None:
                 self._put_back(scratch)
-                return self.encode_batch([source], None, actions, errors, special).ids
+                whole = self.encode_batch([source], None, Call(actions, errors, special, threads)).ids
+                return whole.astype(np.uint32, copy=False)
             ids = rest
         self._put_back(scratch)
         return ids
 
     def _encode_rest(self, scratch: Scratch, source: Any, errors: str, status: int) -> Ids | None:
-        """What the short way left undone, after its status: another kind of text, a long one, or a buffer to mend.
+        """What the short way left undone, after its status: a buffer to mend, or another kind of text.
 
-        None where more than a text with a block of ids before and after it is to be encoded.
+        None where more than a short text with a block of ids before and after it is to be encoded.
         """
         first = scratch.address + 8 * (dtypes.WORK_LIST + int(scratch.record[dtypes.WORK_LIST_FIRST]))
         count = int(scratch.record[dtypes.WORK_LIST_COUNT])
         arguments = (first, first + 8 * dtypes.LIST, first + 16 * dtypes.LIST, count)
         if status == text.NOT_SHORT:
-            if count == 0:
+            if count == 0 or _is_long(source):
                 return None
             source, length = self._place(scratch, source, errors)  # keeps what the address points into
-            if self._changes(int(scratch.record[dtypes.WORK_TEXT]), length):
+            if length > text.SHORT_TEXT or self._changes(int(scratch.record[dtypes.WORK_TEXT]), length):
                 return None
-            if length > text.SHORT_TEXT:
-                return self._encode_all(scratch, *arguments, length)
             status = self._encode(scratch.address, *arguments)
         while status < 0:
-            if status == dtypes.NEED_OUTPUT:  # more ids than bytes, by byte tokens: begin anew
-                length = int(scratch.record[dtypes.WORK_TEXT + dtypes.LIST])
-                scratch.restart()
-                return self._encode_all(scratch, *arguments, length)
+            if status == dtypes.NEED_OUTPUT:  # more ids than bytes, by byte tokens
+                return None
             self._mend(scratch, status)
             status = self._encode(scratch.address, *arguments)
         ids: Ids = scratch.small_output[:status].copy()
         scratch.shrink()
         return ids
 
-    def encode_batch(
-        self,
-        texts: list[Any],
-        seconds: list[Any] | None,
-        actions: npt.NDArray[np.uint8],
-        errors: str,
-        special: bool,
-        *,
-        count_only: bool = False,
-    ) -> "Encoded":
-        """Ids of all texts, or pairs where ``seconds`` are given, flat; of ``count_only`` only where they would be."""
+    def encode_batch(self, texts: list[Any], seconds: list[Any] | None, call: Call) -> "Encoded":
+        """Ids of all texts, or pairs where ``seconds`` are given, flat."""
         kept: list[Any] = []  # what the documents point into, besides the texts
-        frame, documents = self._documents(texts, seconds, actions, errors, special, kept)
-        ends = np.empty(len(documents.addresses), np.int64)
+        frame, documents = self._documents(texts, seconds, call, kept)
         total = int(np.maximum(documents.lengths, 0).sum())
-        places = address_of(documents.addresses), address_of(documents.lengths), address_of(ends), len(ends)
-        with self.scratch() as scratch:
-            scratch.set_actions(actions)
-            scratch.restart()
-            if documents.are_cut:  # at their added tokens, which are not to be looked for again
-                scratch.record[dtypes.WORK_TRIES_OFF] = 2 if self._cuts_text else 1
-            try:
-                ids = (self._count_all if count_only else self._encode_all)(scratch, *places, total)
-            except DisallowedToken as found:
-                raise self._found_in(documents, frame, found) from None
-            scratch.record[dtypes.WORK_TRIES_OFF] = 0
+        encoded = self._encode_in_parallel(frame, documents, total, call)
+        ids, documents, ends = encoded or self._encode_alone(frame, documents, total, call)
         del kept
         return Encoded(ids, offsets_of(documents, ends, len(texts)), frame, documents, ends)
 
-    def count_batch(
-        self, texts: list[Any], actions: npt.NDArray[np.uint8], errors: str, special: bool
-    ) -> npt.NDArray[np.int64]:
-        """Number of ids of each text."""
-        return np.diff(self.encode_batch(texts, None, actions, errors, special, count_only=True).offsets)
+    def _encode_alone(self, frame: Frame, documents: Documents, total: int, call: Call) -> "_Done":
+        """The documents' ids, by the calling thread."""
+        ends = np.empty(len(documents.addresses), np.int64)
+        places = address_of(documents.addresses), address_of(documents.lengths), address_of(ends), len(ends)
+        with self.scratch() as scratch:
+            scratch.set_actions(call.actions)
+            scratch.restart()
+            scratch.record[dtypes.WORK_TRIES_OFF] = self._tries_off(documents)
+            try:
+                ids = (self._count_all if call.count_only else self._encode_all)(scratch, *places, total, call.check)
+            except DisallowedToken as found:
+                raise self._found_in(documents, frame, found) from None
+            scratch.record[dtypes.WORK_TRIES_OFF] = 0
+        return ids if call.count_only else call.place(ids), documents, ends
 
-    def _count_all(self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int) -> Ids:
+    def _encode_in_parallel(self, frame: Frame, documents: Documents, total: int, call: Call) -> "_Done | None":
+        """The documents' ids, by several workers; None where the calling thread is to do it alone."""
+        threads = threads_for(total, threads_of(call.threads))
+        if threads < 2 or self._view[dtypes.VIEW_DROPOUT]:
+            return None
+        with parallel_region(threads) as threads:
+            if threads < 2:
+                return None
+            scratches = [self._take() for _ in range(threads)]
+            for scratch in scratches:
+                scratch.set_actions(call.actions)
+                scratch.expect(total // threads)
+            documents, tries_off = self._cut_long(scratches[0], documents, longest_whole(total, threads))
+            parallel = ParallelCall(scratches, documents.addresses, documents.lengths, tries_off, call.check)
+            try:
+                ids, count = parallel.encode(call.id_type, call.out, count_only=call.count_only)
+            except DisallowedToken as found:
+                raise self._found_in(documents, frame, found) from None
+            for scratch in scratches:
+                scratch.end_waves()
+                self._put_back(scratch)
+        call.check_room(count)
+        return ids if call.out is None else ids[:count], documents, parallel.ends
+
+    def _tries_off(self, documents: Documents) -> int:
+        """What is not looked for any more in documents: 1 for raw added tokens, 2 for all."""
+        if not documents.are_cut:  # at their added tokens
+            return 0
+        return 2 if self._cuts_text else 1
+
+    def _cut_long(self, scratch: Scratch, documents: Documents, limit: int) -> tuple[Documents, npt.NDArray[np.int64]]:
+        """Documents, those of more than ``limit`` bytes cut at their added tokens, and each one's WORK_TRIES_OFF."""
+        tries_off = np.full(len(documents.addresses), self._tries_off(documents), np.int64)
+        scratch.record[dtypes.WORK_TRIES_OFF] = self._tries_off(documents)
+        rows: list[npt.NDArray[np.int64]] = []
+        numbers = []
+        for number in np.flatnonzero(documents.lengths > limit).tolist():
+            address, length = int(documents.addresses[number]), int(documents.lengths[number])
+            found: list[npt.NDArray[np.int64]] = []
+            count = scratch.record[dtypes.WORK_POSITION] = 0
+            while count >= 0 and scratch.record[dtypes.WORK_POSITION] < length:
+                more = np.empty((MOST_ROWS, 3), np.int64)
+                count = encode.cut_at_added(scratch.address, address, length, address_of(more), MOST_ROWS)
+                found.append(more[:count])
+            if count < 0:  # a disallowed token: let it be found again in its turn
+                continue
+            tries_off[number] = 2
+            if len(found) > 1 or len(found[0]) > 1:
+                numbers.append(number)
+                rows.append(np.concatenate(found))
+        scratch.record[dtypes.WORK_TRIES_OFF] = 0
+        if not rows:
+            return documents, tries_off
+        counts = np.ones(len(tries_off), np.int64)
+        counts[numbers] = [len(row) for row in rows]
+        addresses, begins = np.repeat(documents.addresses, counts), np.repeat(documents.begins, counts)
+        lengths = np.repeat(documents.lengths, counts)
+        ids = self._view[dtypes.VIEW_ADDED_IDS]
+        places = np.cumsum(counts) - counts
+        for number, row in zip(numbers, rows, strict=True):
+            start, stop, token = row.T
+            part = slice(places[number], places[number] + len(row))
+            addresses[part] = np.where(token < 0, addresses[part] + start, ids + 4 * token)
+            lengths[part] = np.where(token < 0, stop - start, -1)
+            begins[part] += start
+        owners, pieces = np.repeat(documents.owners, counts), np.repeat(documents.pieces, counts)
+        cut = Documents(addresses, lengths, begins, owners, pieces, documents.are_cut)
+        return cut, np.repeat(tries_off, counts)
+
+    def _count_all(
+        self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int, check: Check
+    ) -> Ids:
         """Encode documents, keeping only how many ids there are: none are returned."""
         scratch.expect(total)
         scratch.record[dtypes.WORK_COUNT_ONLY] = 1
         while (status := self._encode(scratch.address, addresses, lengths, ends, count)) < 0:
             self._mend(scratch, status, self._part_done(scratch, count, total))
+            if check:
+                check()
         scratch.record[dtypes.WORK_COUNT_ONLY] = 0
         scratch.use_small_output()
         scratch.shrink()
@@ -225,23 +315,17 @@ class Engine:
     # --- documents ---
 
     def _documents(
-        self,
-        texts: list[Any],
-        seconds: list[Any] | None,
-        actions: npt.NDArray[np.uint8],
-        errors: str,
-        special: bool,
-        kept: list[Any],
+        self, texts: list[Any], seconds: list[Any] | None, call: Call, kept: list[Any]
     ) -> tuple[Frame, Documents]:
         """(template, documents) of texts or pairs; what they point into, besides the texts, goes to ``kept``."""
-        frame = self._frames[seconds is not None, special]
-        located = {"A": self._place_all(texts, errors, kept)}
+        frame = self._frames[seconds is not None, call.special]
+        located = {"A": self._place_all(texts, call.errors, kept)}
         if seconds is not None:
-            located["B"] = self._place_all(seconds, errors, kept)
+            located["B"] = self._place_all(seconds, call.errors, kept)
         if not any(self._any_changes(*places) for places in located.values()):
             return frame, arrange(frame, located, len(texts))
         with self.scratch() as scratch:
-            scratch.set_actions(actions)
+            scratch.set_actions(call.actions)
             rows = {
                 which: [
                     self._rows(scratch, int(address), int(length), number, which == "B", kept)
@@ -345,13 +429,17 @@ class Engine:
             return float(scratch.record[dtypes.WORK_POSITION] / max(total, 1))
         return float(scratch.record[dtypes.WORK_DOCUMENT] / count)
 
-    def _encode_all(self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int) -> Ids:
+    def _encode_all(
+        self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int, check: Check
+    ) -> Ids:
         """Encode documents into a fresh array, which grows by what the part done so far predicts."""
         scratch.expect(total)
         record = scratch.record
         output = np.empty(total // 2 + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         scratch.set_table(dtypes.WORK_OUTPUT, output)
         while (status := self._encode(scratch.address, addresses, lengths, ends, count)) < 0:
+            if check:
+                check()
             used = int(record[dtypes.WORK_OUTPUT_USED])
             if status != dtypes.NEED_OUTPUT:
                 self._mend(scratch, status, self._part_done(scratch, count, total))
@@ -369,18 +457,15 @@ class Engine:
         output.resize(status, refcheck=False)  # gives the rest back; nobody else has seen the array
         return output
 
-    def _mend(self, scratch: Scratch, status: int, part_done: float = 1.0) -> None:
+    @staticmethod
+    def _mend(scratch: Scratch, status: int, part_done: float = 1.0) -> None:
         """Prepare for another call after a status that is not an end, ``part_done`` of the text behind."""
-        record = scratch.record
         if status == dtypes.DISALLOWED:
-            document, position = int(record[dtypes.WORK_DOCUMENT]), int(record[dtypes.WORK_POSITION])
-            raise DisallowedToken(document, position, int(record[dtypes.WORK_NEEDED]))
-        if status == dtypes.NEED_OUTPUT:
-            scratch.set_table(dtypes.WORK_OUTPUT, np.empty(int(record[dtypes.WORK_NEEDED]), np.uint32))
-        else:
-            scratch.mend(status, part_done)
+            document, position = int(scratch.record[dtypes.WORK_DOCUMENT]), int(scratch.record[dtypes.WORK_POSITION])
+            raise DisallowedToken(document, position, int(scratch.record[dtypes.WORK_NEEDED]))
+        scratch.mend(status, part_done)
 
-    def pretokenize(self, source: Any, errors: str) -> npt.NDArray[np.int64]:
+    def pretokenize(self, source: Any, errors: str, threads: int | None) -> npt.NDArray[np.int64]:
         """Byte offsets where the split rule's pieces begin, and the end."""
         with self.scratch() as scratch:
             source, length = self._place(scratch, source, errors)
@@ -388,17 +473,46 @@ class Engine:
             if self._regex_rule is not None:
                 starts, _ = self._regex_rule.cut(ctypes.string_at(address, length).decode())
                 return np.append(starts, length)
+            boundaries = self._split_in_parallel(address, length, threads)
+            if boundaries is not None:
+                return boundaries
             boundaries = np.empty(length + 1, np.int64)
-            arguments = (scratch.address, address, length, 0, address_of(boundaries), len(boundaries))
-            while (status := encode.split_text(*arguments)) < 0:
+            used = position = 0
+            while True:
+                room = address_of(boundaries) + 8 * used
+                status = encode.split_text(scratch.address, address, length, position, length, room)
+                if status >= 0:
+                    break
+                used += int(scratch.record[dtypes.WORK_OUTPUT_USED])
+                position = int(scratch.record[dtypes.WORK_POSITION])
                 scratch.mend(status)
             scratch.shrink()
-        boundaries.resize(status, refcheck=False)
+        used += status
+        boundaries[used] = length
+        boundaries.resize(used + 1, refcheck=False)
         return boundaries
+
+    def _split_in_parallel(self, address: int, length: int, threads: int | None) -> npt.NDArray[np.int64] | None:
+        """What :meth:`pretokenize` returns, by several workers; None where the calling thread is to do it alone."""
+        with parallel_region(threads_for(length, threads_of(threads))) as granted:
+            if granted < 2:
+                return None
+            scratches = [self._take() for _ in range(granted)]
+            places = np.array([address], np.int64), np.array([length], np.int64), np.array([2], np.int64)
+            boundaries = ParallelCall(scratches, *places).split()
+            for scratch in scratches:
+                scratch.shrink()
+                self._put_back(scratch)
+            return boundaries
 
     def _place_all(self, texts: list[Any], errors: str, kept: list[Any]) -> Places:
         """Where the UTF-8 of texts is; what keeps it valid, besides the list itself, goes to ``kept``."""
         count = len(texts)
+        if count == 1 and isinstance(texts[0], str):
+            with self.scratch() as scratch:
+                source, length = self._place(scratch, texts[0], errors)
+                kept.append(source)
+                return np.array([scratch.record[dtypes.WORK_TEXT]]), np.array([length])
         addresses, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
         kinds = np.zeros(count, np.int8)
         text.locate_list(id(texts), count, address_of(addresses), address_of(lengths), address_of(kinds))

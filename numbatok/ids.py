@@ -63,7 +63,7 @@ def as_flat_ids(batch: "TokenBatch | Iterable[object]", vocab_size: int) -> tupl
     if isinstance(batch, TokenBatch):
         # The arrays can be edited after the batch is made, and by another thread now. A kernel reads outside of the ids
         # where the offsets say so: it gets a copy of them, which is checked.
-        ids, offsets = batch.ids, batch.offsets.copy()
+        ids, offsets = batch.ids.astype(np.uint32, copy=False), batch.offsets.copy()
         check_arrays(ids, offsets)
         return np.ascontiguousarray(ids), offsets
     if isinstance(batch, str | bytes) or not isinstance(batch, Iterable):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from numbatok.caches import CacheBudget
 from numbatok.documents import Around
 from numbatok.kernels import cache, dtypes, text
 from numbatok.memory import address_of, zeros
@@ -19,6 +20,8 @@ MOST_ARENA_WORDS = 1 << 24  # 64 MiB
 MERGE_SYMBOLS = 1 << 10
 MOST_MERGE_SYMBOLS = 1 << 18  # kept between calls; a longer pretoken's buffers are dropped after it
 MOST_BITMAP_BLOCKS = 1 << 14
+MOST_WAVE_IDS = 1 << 22  # 16 MiB; a larger buffer of a worker's ids is dropped after its call
+PAUSE_BYTES = 1 << 25  # of a call between two looks at whether it is interrupted: half a second, if most is merged
 LONGEST_PRETOKEN = (1 << 31) - 1  # positions in the merge lists are int32
 
 _MERGE_BUFFERS = (
@@ -30,16 +33,10 @@ _MERGE_BUFFERS = (
 )
 
 
-def _next_size(size: int, factor: float, most: int) -> int:
-    """A power of two: at least twice ``size``, the one next to ``factor`` times it, but not above ``most``."""
-    doublings = max(1, round(math.log2(factor)))
-    return min(size << doublings, most)
-
-
 class Scratch:
     """Buffers for kernels behind one record of addresses; see :mod:`numbatok.kernels.dtypes` for the fields."""
 
-    def __init__(self, view: npt.NDArray[np.int64]) -> None:
+    def __init__(self, view: npt.NDArray[np.int64], budget: CacheBudget | None = None) -> None:
         self.record = np.zeros(dtypes.WORK_FIELDS, np.int64)
         self.address = address_of(self.record)
         self._arrays: dict[int, npt.NDArray[np.generic]] = {dtypes.WORK_VIEW: view}
@@ -53,10 +50,17 @@ class Scratch:
         self.set_table(dtypes.WORK_PIECE, np.zeros(16, np.uint8))
         self.set_table(dtypes.WORK_ARENA, np.empty(ARENA_WORDS, np.uint32))
         self.small_output = np.empty(text.SHORT_TEXT + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
+        self._wave_output: npt.NDArray[np.generic] = self.small_output
         self.use_small_output()
+        self.record[dtypes.WORK_UNTIL] = dtypes.NO_UNTIL
+        self.record[dtypes.WORK_LEFT] = PAUSE_BYTES
+        self.record[dtypes.WORK_TASK] = -1
         self.around: Around | None = None
         self.actions: npt.NDArray[np.uint8] | None = None
+        self.budget = budget
         self._make_table(NARROW_ENTRIES, WIDE_ENTRIES)
+        if budget is not None:
+            budget.add(self)
         self._set_merge_symbols(MERGE_SYMBOLS)
 
     def set_table(self, field: int, array: npt.NDArray[np.generic]) -> None:
@@ -87,6 +91,26 @@ class Scratch:
         self.record[dtypes.WORK_DOCUMENT] = self.record[dtypes.WORK_OUTPUT_USED] = 0
         self.record[dtypes.WORK_POSITION] = dtypes.AT_BEGINNING
 
+    def begin_wave(self, ids: int, count_only: bool) -> None:
+        """Let the ids of a parallel call's tasks, about so many, go to a buffer that grows and is kept."""
+        self.record[dtypes.WORK_OUTPUT_USED] = 0
+        self.record[dtypes.WORK_COUNT_ONLY] = count_only
+        self.record[dtypes.WORK_LEFT] = PAUSE_BYTES
+        if not count_only:
+            if len(self._wave_output) < ids:
+                self._wave_output = np.empty(ids, np.uint32)
+            self.set_table(dtypes.WORK_OUTPUT, self._wave_output)
+
+    def end_waves(self) -> None:
+        """Be ready for a call of one caller again."""
+        self._wave_output = self._arrays[dtypes.WORK_OUTPUT]
+        if len(self._wave_output) > MOST_WAVE_IDS:
+            self._wave_output = self.small_output
+        self.use_small_output()
+        self.record[dtypes.WORK_COUNT_ONLY] = self.record[dtypes.WORK_TRIES_OFF] = 0
+        self.record[dtypes.WORK_UNTIL] = dtypes.NO_UNTIL
+        self.shrink()
+
     def _make_table(self, narrow: int, wide: int) -> None:
         """An empty cache table of so many entries, both powers of two."""
         self._narrow, self._wide = narrow, wide
@@ -116,10 +140,60 @@ class Scratch:
         table that is larger than need be costs more, in cache misses, than doubling it once.
         """
         distinct = 3.45 * text_bytes**0.62
-        narrow = min(MOST_NARROW_ENTRIES, max(self._narrow, 1 << int(distinct / 3 * 0.5 / MOST_LOAD).bit_length()))
-        wide = min(MOST_WIDE_ENTRIES, max(self._wide, 1 << int(distinct / 3 * 1.0 / MOST_LOAD).bit_length()))
-        if (narrow, wide) != (self._narrow, self._wide):
-            self._grow_table(narrow, wide)
+        wanted = distinct / 3 / MOST_LOAD
+        self._grow(max(1.0, wanted / 2 / self._narrow), max(1.0, wanted / self._wide))
+
+    @property
+    def cache_bytes(self) -> int:
+        """Memory that the cache takes."""
+        return self._arrays[dtypes.WORK_TABLE].nbytes + self._arrays[dtypes.WORK_ARENA].nbytes
+
+    @property
+    def entries(self) -> int:
+        """Pretokens in the cache."""
+        return int(self.record[dtypes.WORK_NARROW_USED] + self.record[dtypes.WORK_WIDE_USED])
+
+    @property
+    def pieces(self) -> int:
+        """Pretokens seen so far."""
+        return int(self.record[dtypes.WORK_PIECES])
+
+    @property
+    def misses(self) -> int:
+        """Those that were not in the cache."""
+        return int(self.record[dtypes.WORK_MISSES])
+
+    def _may_take(self, more: int) -> bool:
+        """Whether the cache may take so many bytes more."""
+        return self.budget is None or self.budget.grants(self, self.cache_bytes + more)
+
+    def _grow(self, narrow: float = 1.0, wide: float = 1.0, arena: float = 1.0) -> bool:
+        """Make the parts of the cache at least so many times as large, by powers of two, as far as they may be.
+
+        Returns whether every part that was to grow has.
+        """
+        sizes = [self._narrow, self._wide, len(self._arrays[dtypes.WORK_ARENA])]
+        before = list(sizes)
+        most = (MOST_NARROW_ENTRIES, MOST_WIDE_ENTRIES, MOST_ARENA_WORDS)
+        item = (8 * dtypes.NARROW_WORDS, 8 * dtypes.WIDE_WORDS, 4)
+        for part, factor in enumerate((narrow, wide, arena)):
+            doublings = math.ceil(math.log2(factor))
+            while doublings > 0:
+                size = min(sizes[part] << doublings, most[part])
+                more = sum((new - old) * each for new, old, each in zip(sizes, before, item, strict=True))
+                if size > sizes[part] and self._may_take(more + (size - sizes[part]) * item[part]):
+                    sizes[part] = size
+                    break
+                doublings -= 1
+        if sizes[:2] != before[:2]:
+            self._grow_table(sizes[0], sizes[1])
+        if sizes[2] != before[2]:
+            grown = np.empty(sizes[2], np.uint32)
+            used = int(self.record[dtypes.WORK_ARENA_USED])
+            grown[:used] = self._arrays[dtypes.WORK_ARENA][:used]
+            self.set_table(dtypes.WORK_ARENA, grown)
+        wanted = zip((narrow, wide, arena), sizes, before, strict=True)
+        return all(new > old for factor, new, old in wanted if factor > 1)
 
     def _grow_table(self, narrow: int, wide: int) -> None:
         old, old_wide_base = self._arrays[dtypes.WORK_TABLE], self._wide_base()
@@ -134,28 +208,25 @@ class Scratch:
         self.record[dtypes.WORK_ARENA_USED] = 0
 
     def mend(self, status: int, part_done: float = 1.0) -> None:
-        """Do what a kernel's NEED_ status asks for, all but NEED_OUTPUT, so that it can be called again.
+        """Do what a kernel's NEED_ status asks for, so that it can be called again.
 
         ``part_done`` is the part of a call's text that is behind: from it follows how much the rest will want, by
         Heaps' law again. Doubling step by step cost a fifth of a first pass over Chinese.
         """
         needed = int(self.record[dtypes.WORK_NEEDED])
-        rest = max(part_done, 1e-3) ** -0.75
-        if status == dtypes.NEED_NARROW and self._narrow < MOST_NARROW_ENTRIES:
-            self._grow_table(_next_size(self._narrow, rest, MOST_NARROW_ENTRIES), self._wide)
-        elif status == dtypes.NEED_WIDE and self._wide < MOST_WIDE_ENTRIES:
-            self._grow_table(self._narrow, _next_size(self._wide, rest, MOST_WIDE_ENTRIES))
-        elif status in (dtypes.NEED_NARROW, dtypes.NEED_WIDE):
-            self.wipe()
-        elif status == dtypes.NEED_ARENA:
-            arena = self._arrays[dtypes.WORK_ARENA]
-            if len(arena) < MOST_ARENA_WORDS:
-                grown = np.empty(_next_size(len(arena), rest, MOST_ARENA_WORDS), np.uint32)
-                used = int(self.record[dtypes.WORK_ARENA_USED])
-                grown[:used] = arena[:used]
-                self.set_table(dtypes.WORK_ARENA, grown)
-            else:
+        rest = max(2.0, max(part_done, 1e-3) ** -0.75 / math.sqrt(2))  # rounded up to a power of two where it is used
+        if status in (dtypes.NEED_NARROW, dtypes.NEED_WIDE, dtypes.NEED_ARENA):
+            parts = {dtypes.NEED_NARROW: "narrow", dtypes.NEED_WIDE: "wide", dtypes.NEED_ARENA: "arena"}
+            if not self._grow(**{parts[status]: rest}):
                 self.wipe()
+        elif status == dtypes.NEED_OUTPUT:
+            output = self._arrays[dtypes.WORK_OUTPUT]
+            used = min(int(self.record[dtypes.WORK_OUTPUT_USED]), len(output))
+            grown = np.empty(max(needed, 2 * len(output)), np.uint32)
+            grown[:used] = output[:used]
+            self.set_table(dtypes.WORK_OUTPUT, grown)
+        elif status == dtypes.PAUSED:
+            self.record[dtypes.WORK_LEFT] = PAUSE_BYTES
         elif status == dtypes.NEED_BITMAP:
             self._set_bitmaps(2 * needed)
         elif status == dtypes.NEED_MARKS:

@@ -1,6 +1,7 @@
 """The tokenizer: checks what it is given, and calls the kernels."""
 
 import codecs
+import threading
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,6 +15,8 @@ import numpy.typing as npt
 from numbatok import decoders
 from numbatok.added_tokens import AddedToken, AllowedSpecial
 from numbatok.batch import TokenBatch
+from numbatok.caches import CacheBudget, CacheInfo, check_budget
+from numbatok.calls import AnyIds, Call, id_type_of
 from numbatok.documents import types_of
 from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
 from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
@@ -53,6 +56,7 @@ class Tokenizer:
         self._parts = parts
         self._vocabulary = parts.vocabulary
         self._added = parts.added_tokens
+        self._cache_budget: int | None = None
         self._engine: Engine | None = None
 
     # --- loading and identity ---
@@ -283,6 +287,7 @@ class Tokenizer:
         allowed_special: AllowedSpecial = _ALL,
         disallowed_special: AllowedSpecial = _NONE,
         errors: Errors = _STRICT,
+        num_threads: int | None = None,
     ) -> Ids:
         """The ids of one text, or of a pair of texts that the tokenizer's template joins.
 
@@ -297,6 +302,8 @@ class Tokenizer:
         disallowed_special : special tokens that may not stand in the text: ``"all"`` for all that are not allowed, or
             a collection
         errors : what to do where bytes are not UTF-8: ``"strict"`` raises, ``"replace"`` takes U+FFFD
+        num_threads : how many threads a long text may be split among; None is :func:`numbatok.get_num_threads`. The ids
+            are the same for any number.
 
         Returns
         -------
@@ -317,8 +324,9 @@ class Tokenizer:
             actions = self._actions(engine, allowed_special, disallowed_special, errors)
         try:
             if pair is None:
-                return engine.encode(text, actions, errors, bool(add_special_tokens))
-            return engine.encode_batch([text], [pair], actions, errors, bool(add_special_tokens)).ids
+                return engine.encode(text, actions, errors, bool(add_special_tokens), num_threads)
+            call = Call(actions, errors, bool(add_special_tokens), num_threads)
+            return engine.encode_batch([text], [pair], call).ids.astype(np.uint32, copy=False)
         except DisallowedToken as found:
             raise self._disallowed(found, [text], None if pair is None else [pair], "") from None
 
@@ -331,25 +339,80 @@ class Tokenizer:
         allowed_special: AllowedSpecial = _ALL,
         disallowed_special: AllowedSpecial = _NONE,
         errors: Errors = _STRICT,
+        num_threads: int | None = None,
+        dtype: npt.DTypeLike | None = None,
+        out: AnyIds | None = None,
     ) -> TokenBatch:
         """The ids of many texts, flat.
 
-        ``texts`` is any iterable of texts as :meth:`encode` takes them; those of a list or tuple of ``str`` are read
-        in place. ``pairs`` are the second texts, one for each. The other arguments, and the exceptions, are those of
-        :meth:`encode`; an exception names the index of the text that it is about, and nothing is returned of others.
+        Parameters
+        ----------
+        texts : any iterable of texts as :meth:`encode` takes them; those of a list or tuple of ``str`` are read in
+            place
+        pairs : the second texts, one for each
+        dtype : of the ids: uint32, or uint16 where the vocabulary has no more than 65,536 ids
+        out : a one-dimensional uint32 or uint16 array, a memory map too, that the ids are written to instead of a new
+            one; the batch's ids are its first part
+
+        The other arguments, and the exceptions, are those of :meth:`encode`; an exception names the index of the text
+        that it is about, and nothing is returned of others. An ``out`` that is too small is a ValueError that says how
+        many ids there are; like any exception, it leaves ``out`` with anything in it.
 
         >>> batch = numbatok.get_encoding("gpt2").encode_batch(["Hello world", "again"])
         >>> batch.ids, batch.offsets
         (array([15496,   995, 17776], dtype=uint32), array([0, 2, 3]))
         """
-        documents = _as_documents(texts)
-        seconds = None if pairs is None else _as_documents(pairs)
-        if seconds is not None and len(seconds) != len(documents):
-            raise ValueError(f"{len(documents)} texts are given with {len(seconds)} pairs; each text needs one")
+        documents, seconds = _as_pairs(texts, pairs)
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        id_type = id_type_of(dtype, out, self.vocab_size) if dtype is not None or out is not None else np.uint32
+        call = Call(actions, errors, bool(add_special_tokens), num_threads, id_type, out)
+        return self._encode_batch(engine, documents, seconds, call)
+
+    async def aencode_batch(
+        self,
+        texts: Iterable[Text],
+        pairs: Iterable[Text] | None = None,
+        *,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+        num_threads: int | None = None,
+    ) -> TokenBatch:
+        """:meth:`encode_batch` in another thread, while the event loop goes on.
+
+        When the task that awaits it is cancelled the work ends within a fraction of a second.
+
+        >>> batch = await tokenizer.aencode_batch(["Hello world", "again"])
+        """
+        import asyncio  # at the top it would be a tenth of the time that the first call takes
+
+        documents, seconds = _as_pairs(texts, pairs)
+        cancelled = threading.Event()
+
+        def check() -> None:
+            if cancelled.is_set():
+                raise _Cancelled
+
+        def work() -> TokenBatch:
+            engine = self._engine or self._start()
+            actions = self._actions(engine, allowed_special, disallowed_special, errors)
+            call = Call(actions, errors, bool(add_special_tokens), num_threads, check=check)
+            return self._encode_batch(engine, documents, seconds, call)
+
         try:
-            encoded = engine.encode_batch(documents, seconds, actions, errors, bool(add_special_tokens))
+            return await asyncio.get_running_loop().run_in_executor(None, work)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    def _encode_batch(
+        self, engine: "Engine", documents: list[Text], seconds: list[Text] | None, call: Call
+    ) -> TokenBatch:
+        """What :meth:`encode_batch` returns, once its arguments are checked."""
+        try:
+            encoded = engine.encode_batch(documents, seconds, call)
         except DisallowedToken as found:
             raise self._disallowed(found, documents, seconds, f" at index {found.document} of the batch") from None
         types = types_of(encoded.frame, encoded.documents, encoded.ends) if encoded.frame.types.any() else None
@@ -363,12 +426,14 @@ class Tokenizer:
         allowed_special: AllowedSpecial = _ALL,
         disallowed_special: AllowedSpecial = _NONE,
         errors: Errors = _STRICT,
+        num_threads: int | None = None,
     ) -> int:
         """How many ids :meth:`encode` gives, without keeping them."""
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        call = Call(actions, errors, bool(add_special_tokens), num_threads, count_only=True)
         try:
-            return int(engine.count_batch([text], actions, errors, bool(add_special_tokens))[0])
+            return int(engine.encode_batch([text], None, call).offsets[1])
         except DisallowedToken as found:
             raise self._disallowed(found, [text], None, "") from None
 
@@ -380,17 +445,21 @@ class Tokenizer:
         allowed_special: AllowedSpecial = _ALL,
         disallowed_special: AllowedSpecial = _NONE,
         errors: Errors = _STRICT,
+        num_threads: int | None = None,
     ) -> npt.NDArray[np.int64]:
         """How many ids :meth:`encode_batch` gives for each text: int64, one number a text."""
         documents = _as_documents(texts)
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        call = Call(actions, errors, bool(add_special_tokens), num_threads, count_only=True)
         try:
-            return engine.count_batch(documents, actions, errors, bool(add_special_tokens))
+            return np.diff(engine.encode_batch(documents, None, call).offsets)
         except DisallowedToken as found:
             raise self._disallowed(found, documents, None, f" at index {found.document} of the batch") from None
 
-    def pretokenize(self, text: Text, *, errors: Errors = "strict") -> npt.NDArray[np.int64]:
+    def pretokenize(
+        self, text: Text, *, errors: Errors = "strict", num_threads: int | None = None
+    ) -> npt.NDArray[np.int64]:
         """Where the split rule cuts a text: byte offsets into its UTF-8, from 0 to its length.
 
         Pretoken ``i`` is ``text[boundaries[i]:boundaries[i + 1]]``. Added tokens are not looked for; an empty text has
@@ -400,7 +469,32 @@ class Tokenizer:
         array([ 0,  5, 11, 12])
         """
         check_errors(errors)
-        return (self._engine or self._start()).pretokenize(text, errors)
+        return (self._engine or self._start()).pretokenize(text, errors, num_threads)
+
+    # --- caches ---
+
+    def cache_info(self) -> CacheInfo:
+        """How many pretokens are cached, in how much memory, and how often one was found.
+
+        >>> numbatok.get_encoding("gpt2").cache_info()
+        CacheInfo(entries=0, bytes=0, budget=268435456, hits=0, misses=0)
+        """
+        if self._engine is None:
+            return CacheInfo(0, 0, CacheBudget(self._cache_budget).size, 0, 0)
+        return self._engine.cache_info()
+
+    def clear_cache(self) -> None:
+        """Give the caches' memory back and count anew; calls that are under way go on with theirs."""
+        if self._engine is not None:
+            self._engine.clear_caches(self._cache_budget)
+
+    def set_cache_budget(self, size: int | None) -> None:
+        """Let this tokenizer's caches take at most ``size`` bytes, all workers together, and clear them.
+
+        None is what :func:`numbatok.set_cache_budget` says for all tokenizers.
+        """
+        self._cache_budget = None if size is None else check_budget(size)
+        self.clear_cache()
 
     # --- decoding ---
 
@@ -429,14 +523,19 @@ class Tokenizer:
         return str(self._decode_one(ids, skip_special_tokens).data, "utf-8", errors)
 
     def decode_batch(
-        self, batch: "TokenBatch | Iterable[object]", *, errors: str = "replace", skip_special_tokens: bool = False
+        self,
+        batch: "TokenBatch | Iterable[object]",
+        *,
+        errors: str = "replace",
+        skip_special_tokens: bool = False,
+        num_threads: int | None = None,
     ) -> list[str]:
         """The text of each document of a :class:`TokenBatch`, or of an iterable of sequences of ids."""
         codecs.lookup_error(errors)
         ids, offsets = as_flat_ids(batch, self.vocab_size)
         if self._parts.decoder:
             return self._decode_strings(ids, offsets, skip_special_tokens, batch=True)
-        data, ends = self._decode(ids, offsets, skip_special_tokens, batch=True)
+        data, ends = self._decode(ids, offsets, skip_special_tokens, batch=True, threads=num_threads)
         text = data.tobytes()
         edges = [0, *ends.tolist()]
         return [text[begin:end].decode("utf-8", errors) for begin, end in pairwise(edges)]
@@ -456,7 +555,7 @@ class Tokenizer:
             from numbatok.kernels.jit import load_compiler
 
             load_compiler()
-        return Engine(self._parts, self._regex_rule)
+        return Engine(self._parts, self._regex_rule, self._cache_budget)
 
     def _actions(
         self, engine: "Engine", allowed: AllowedSpecial, disallowed: AllowedSpecial, errors: str
@@ -510,13 +609,17 @@ class Tokenizer:
         return texts
 
     def _decode(
-        self, ids: Ids, offsets: Offsets, skip_special_tokens: bool, *, batch: bool
+        self, ids: Ids, offsets: Offsets, skip_special_tokens: bool, *, batch: bool, threads: int | None = None
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         engine = self._engine or self._start()
         try:
-            return engine.decoder.decode(ids, offsets, bool(skip_special_tokens))
+            return engine.decoder.decode(ids, offsets, bool(skip_special_tokens), threads)
         except UnknownId as found:
             raise unknown_id(ids, found.place, offsets, self.vocab_size, batch) from None
+
+
+class _Cancelled(Exception):
+    """Ends work that nobody waits for any more."""
 
 
 def _regex_rule(parts: Parts) -> "RegexRule | None":
@@ -534,6 +637,15 @@ def _regex_rule(parts: Parts) -> "RegexRule | None":
         warnings.warn(f"the package regex runs a split rule, slowly: {error}", RuntimeWarning, stacklevel=4)
         return rule
     return None
+
+
+def _as_pairs(texts: Iterable[Text], pairs: Iterable[Text] | None) -> tuple[list[Text], list[Text] | None]:
+    """Lists of our own of texts and of their second texts, if there are any."""
+    documents = _as_documents(texts)
+    seconds = None if pairs is None else _as_documents(pairs)
+    if seconds is not None and len(seconds) != len(documents):
+        raise ValueError(f"{len(documents)} texts are given with {len(seconds)} pairs; each text needs one")
+    return documents, seconds
 
 
 def _as_documents(texts: Iterable[Text]) -> list[Text]:

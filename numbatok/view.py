@@ -234,6 +234,7 @@ def _fill_rule(view: View, rule: SplitRule) -> None:
         compiled = compile_rule(rule)
         view[dtypes.VIEW_WALKER] = _walker("walk_automaton")
         view[dtypes.VIEW_DROPS] = compiled.drops
+        view[dtypes.VIEW_COARSE] = len(rule) > 1
         view.set_table(dtypes.VIEW_CLASSES, compiled.classes)
         view.set_table(dtypes.VIEW_PROGRAM, compiled.program)
         return
@@ -242,6 +243,7 @@ def _fill_rule(view: View, rule: SplitRule) -> None:
     view.set_table(dtypes.VIEW_CLASSES, character_classes(name))
     for field, value in WALKS[name].parameters.items():
         view[field] = value
+    view[dtypes.VIEW_COARSE] = view[dtypes.VIEW_OPTIONS] & dtypes.CUT_TOKENS != 0
 
 
 def _fill_added(view: View, parts: Parts) -> None:

@@ -126,7 +126,12 @@ def test_empty() -> None:
 @pytest.mark.parametrize(
     ("ids", "offsets", "error", "message"),
     [
-        (np.zeros(3, np.int32), np.array([0, 3]), TypeError, "one-dimensional uint32 array, not 1-dimensional int32"),
+        (
+            np.zeros(3, np.int32),
+            np.array([0, 3]),
+            TypeError,
+            "array of uint32 or uint16, not 1-dimensional int32",
+        ),
         (np.zeros((1, 3), np.uint32), np.array([0, 3]), TypeError, "not 2-dimensional uint32"),
         (np.zeros(3, np.uint32), np.array([], np.int64), TypeError, "one more element than documents"),
         (np.zeros(3, np.uint32), np.array([0, 3], np.int32), TypeError, "int64 array"),

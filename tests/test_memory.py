@@ -69,7 +69,7 @@ def test_tables_are_bounded() -> None:
     most += 4 * scratch_module.MOST_ARENA_WORDS
     assert most <= 256 << 20
     tokenizer = small.by_ranks()
-    tokenizer.encode("".join(f" {n:x}" for n in range(400_000)))
+    tokenizer.encode("".join(f" {n:x}" for n in range(400_000)), num_threads=1)
     (scratch,) = engine_of(tokenizer)._idle
     assert 8 * len(scratch._arrays[dtypes.WORK_TABLE]) <= most
     assert scratch.record[dtypes.WORK_NARROW_USED] <= scratch.record[dtypes.WORK_NARROW_LIMIT]

@@ -5,7 +5,7 @@ import numpy as np
 from numbatok.kernels.intrinsics import array_at, at, copy_16_bytes, put
 from numbatok.kernels.jit import kernel
 
-WIDEST_COPY = 16  # bytes copied at once: how much the token data and the output are longer than what they hold
+WIDEST_COPY = 16  # bytes copied at once: how much the token data are longer than what they hold
 UNKNOWN = -1  # in a table of token numbers: no token has the id
 LEFT_OUT = -2  # the id is a special token, and special tokens are skipped
 NO_ROOM = -(1 << 63)  # the output is too small
@@ -23,8 +23,7 @@ def decode_documents(
     offsets : address of int64[documents + 1], places in ``ids``
     token_of_id : address of int32[id_limit], a token's number, or UNKNOWN, or LEFT_OUT
     starts : address of int64[tokens + 1], byte offsets of the tokens in ``data``, uint8[data_bytes]
-    output : address of uint8[capacity]; with ``capacity`` 0 bytes are counted and nothing is written, else it is
-        WIDEST_COPY longer than what is written
+    output : address of uint8[capacity]; with ``capacity`` 0 bytes are counted and nothing is written
     ends : address of int64[documents], set to the number of bytes of this document and all before
 
     An unknown id is reported as ``-1 - its place in ids``. NO_ROOM where the bytes are more than ``capacity`` allows:
@@ -49,10 +48,13 @@ def decode_documents(
             begin = at(begins, token)
             size = at(begins, token + 1) - begin
             if capacity > 0:
-                if used + size > capacity - WIDEST_COPY:
+                if used + size > capacity:
                     return np.int64(NO_ROOM)
-                copy_16_bytes(target, used, source, begin)
-                for j in range(WIDEST_COPY, size):
+                copied = np.int64(0)
+                if used + WIDEST_COPY <= capacity:
+                    copy_16_bytes(target, used, source, begin)
+                    copied = np.int64(WIDEST_COPY)
+                for j in range(copied, size):
                     put(target, used + j, at(source, begin + j))
             used += size
         put(end_of, document, used)

@@ -39,6 +39,8 @@ NEED_BITMAP = -5  # one pretoken is longer than the bitmap reaches
 NEED_MERGE = -6  # one pretoken is longer than the merge buffers
 NEED_MARKS = -8  # the marks of failed overruns need more room
 DISALLOWED = -7  # an added token that the caller does not allow is in the text
+PAUSED = -9  # WORK_LEFT bytes are done: the caller may look whether it is interrupted, and calls again
+MISSED = -10  # the scan does not come by the place where the next worker begins: WORK_POSITION is the last before
 
 # Hashing: odd constants with well-mixed bits (2^64 over the golden ratio, and the second one of xxHash).
 HASH_LOW = np.uint64(0x9E3779B97F4A7C15)
@@ -154,7 +156,8 @@ VIEW_UNKNOWN = 103  # symbol + 1 of the unknown token, or 0
 VIEW_FUSE_UNKNOWN = 104  # 1: neighbouring unknown units are one unknown token
 VIEW_DROPOUT = 105  # of 2^24: how often a merge that is due is put off; 0 for never
 VIEW_SCAN_LIMIT = 106  # up to this many symbols are merged by the scan
-VIEW_FIELDS = 107
+VIEW_COARSE = 107  # 1 where a fresh walk goes on alike only from starts that a walk with WORK_COARSE marks
+VIEW_FIELDS = 108
 
 EDGE_WORDS = 16
 
@@ -214,13 +217,58 @@ WORK_RAW_MATCH = 64  # the next raw added token, -1 or NOT_SEARCHED, its start, 
 WORK_MATCH = 68  # the same for the other added tokens, before that one
 WORK_RANDOM = 72  # state of the generator that dropout draws from
 WORK_MARKS = 73  # uint64: bitmap of (far state, position) from which an overrun is known to fail
-WORK_FIELDS = 75
+WORK_LEFT = 75  # bytes that a call still goes through before it returns PAUSED
+WORK_UNTIL = 76  # byte offset in the document where a call ends that encodes a part of it, or NO_UNTIL
+WORK_COARSE = 77  # 1: walk only as far as the starts from which a fresh walk gives the same pieces
+WORK_TASK = 78  # of a worker in a parallel call: the task that is not yet done, or -1 ...
+WORK_STATUS = 79  # ... and what it needs for that
+WORK_FIELDS = 80
 
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds
 
 LIST = 3
 WORK_TEXT = WORK_LIST + 1  # the address of a call's one text; its length and its end are LIST fields further each
+
+NO_UNTIL = 1 << 62
+
+# A parallel call: fields of the record that its workers share.
+JOB_SCRATCHES = 0  # int64[workers]: address of each worker's scratch record
+JOB_ORDER = 2  # int64: the numbers of the tasks to do, in the order in which they are taken
+JOB_NEXT = 4  # the place of the next one to take
+JOB_STOP = 5  # 1: a worker needs something, take no more
+JOB_TASKS = 6  # int64[TASK_FIELDS * tasks]
+JOB_ADDRESSES = 8  # int64[documents], as encode_documents takes them ...
+JOB_LENGTHS = 10
+JOB_ENDS = 12
+JOB_OUTPUT = 14  # where the ids of all tasks are gathered ...
+JOB_ITEM_BYTES = 16  # ... as uint32 or uint16
+JOB_STARTS = 17  # int64: where pretokens begin, with room for one at each byte of the text
+JOB_CALLEE = 19  # native address of a kernel that the job calls
+JOB_WARM_UP = 20  # bytes before a guess where the walk that looks for a seam begins
+JOB_FIELDS = 21
+
+# Fields of a task: some documents, or a part of one.
+TASK_FIRST = 0  # number of the first document ...
+TASK_COUNT = 1  # ... and how many
+TASK_BEGIN = 2  # byte offset in the one document where the part begins, or AT_BEGINNING for whole documents
+TASK_UNTIL = 3  # where the part ends, or NO_UNTIL
+TASK_TRIES_OFF = 4  # as WORK_TRIES_OFF
+TASK_STATUS = 5  # set when it is done: 0, MISSED or DISALLOWED ...
+TASK_REACHED = 6  # ... and the position that was reached, the document ...
+TASK_DOCUMENT = 7
+TASK_TOKEN = 8  # ... and the added token
+TASK_WORKER = 9  # who has done it, where its ids begin in that worker's output, how many ...
+TASK_PLACE = 10
+TASK_IDS = 11
+TASK_FLAT = 12  # ... and where they belong among all
+TASK_BYTES = 13  # about how much there is to do
+TASK_FIELDS = 14
+
+# A row of arguments of decode_documents, and what it returns.
+ROW_IDS, ROW_OFFSETS, ROW_DOCUMENTS, ROW_TABLES = range(4)
+ROW_OUTPUT, ROW_CAPACITY, ROW_ENDS, ROW_RESULT = range(9, 13)
+ROW_FIELDS = 13
 
 AT_BEGINNING = -1
 NOT_SEARCHED = -2

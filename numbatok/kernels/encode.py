@@ -11,19 +11,23 @@ from numbatok.kernels.dtypes import (
     DISALLOWED,
     DROPPED_KEY,
     GROUP,
+    MISSED,
     MOST_POSITION,
     NEED_ARENA,
     NEED_BITMAP,
     NEED_MERGE,
     NEED_OUTPUT,
+    NO_UNTIL,
     NOT_SEARCHED,
     ONE,
     OUTPUT_SLACK,
+    PAUSED,
     TAIL_BYTES,
     TAIL_KEPT,
     TRIE_LEADS,
     U64,
     VIEW_ADDED_IDS,
+    VIEW_COARSE,
     VIEW_CUTTER,
     VIEW_DROPS,
     VIEW_FINDER,
@@ -35,11 +39,13 @@ from numbatok.kernels.dtypes import (
     VIEW_RAW_TRIE,
     VIEW_WALKER,
     WORK_ACTIONS,
+    WORK_COARSE,
     WORK_COUNT_ONLY,
     WORK_DOCUMENT,
     WORK_DONE,
     WORK_DROPPED,
     WORK_KEYS,
+    WORK_LEFT,
     WORK_MATCH,
     WORK_MERGED_BYTES,
     WORK_MISSES,
@@ -58,6 +64,7 @@ from numbatok.kernels.dtypes import (
     WORK_SYMBOLS,
     WORK_TAIL,
     WORK_TRIES_OFF,
+    WORK_UNTIL,
     WORK_VIEW,
     WORK_WIDE_SHIFT,
     ZERO,
@@ -244,35 +251,125 @@ def _find(view, work, match, text, length, segment, floor, begin, limit):
 
 
 @helper
+def whole_start(text, length, starts, base, limit):
+    """The last start at or before byte ``limit`` that is a character's first byte; ``base`` if there is no other."""
+    source = array_at(text, length, np.uint8)
+    while limit > base:
+        limit = base + last_start(starts, limit - base)
+        if at(source, limit) & 0xC0 != 0x80:
+            break
+        limit -= 1
+    return limit
+
+
+@helper
+def _last_meeting(view, work, text, length, base, stop, blocks, until):
+    """The last place at or before ``until`` from which a fresh walk goes on as the one from ``base`` does.
+
+    The blocks, whose bitmap is in ``WORK_STARTS``, reach beyond ``until``.
+    """
+    starts = table(work, WORK_STARTS, np.uint64)
+    if field(view, VIEW_COARSE) == 0:
+        return whole_start(text, length, starts, base, until)
+    walker = field(view, VIEW_WALKER)
+    set_field(work, WORK_COARSE, 1)
+    decided = call_kernel(walker, (view, work, text, length, base, stop, blocks))
+    place = whole_start(text, length, starts, base, min(until, decided))
+    set_field(work, WORK_COARSE, 0)
+    call_kernel(walker, (view, work, text, length, base, stop, blocks))
+    return place
+
+
+@helper
+def _walk(view, work, text, length, base, stop, until, reach):
+    """Stage 1 from ``base`` on: returns (end, status), where the bitmaps cut ``text[base:end]`` into whole pretokens.
+
+    The last start of a walk may begin a pretoken that goes on, so the end is there; it is ``base`` where ``reach``
+    blocks do not hold a whole one. ``until`` is an end if the scan comes by it; if not the status is MISSED.
+    """
+    starts = table(work, WORK_STARTS, np.uint64)
+    blocks = min((stop - base + 63) >> 6, reach)
+    if 0 <= 64 * blocks - (until - base) <= 64 and blocks == reach and blocks > 4:
+        blocks -= 2  # what decides about that place may lie beyond the window: leave it to the next
+    if blocks >= len(starts):
+        set_field(work, WORK_NEEDED, blocks + 1)
+        return base, np.int64(NEED_BITMAP)
+    decided = call_kernel(field(view, VIEW_WALKER), (view, work, text, length, base, stop, blocks))
+    if decided < 0:
+        return base, decided
+    if until <= decided and until - base < 64 * blocks:
+        end = _last_meeting(view, work, text, length, base, stop, blocks, until)
+        return end, np.int64(0 if end == until else MISSED)
+    if decided < stop:
+        return base + last_start(starts, min(decided - base, 64 * blocks - 1)), np.int64(0)
+    return stop, np.int64(0)
+
+
+@helper
+def _next_added(view, work, text, length, base):
+    """The next added token from ``base`` on, as the place where it is noted: WORK_RAW_MATCH or WORK_MATCH.
+
+    Up to the next raw one is a segment, in it up to the next of the others is text. What is noted may be -1, for none.
+    """
+    if field(work, WORK_RAW_MATCH) == NOT_SEARCHED:
+        begin = field(work, WORK_RAW_MATCH + 3)
+        limit = begin if field(work, WORK_TRIES_OFF) >= 1 else length
+        _find(view, work, WORK_RAW_MATCH, text, length, np.int64(0), base, begin, limit)
+    segment_end = length
+    if field(work, WORK_RAW_MATCH) >= 0:
+        segment_end = max(field(work, WORK_RAW_MATCH + 1), base)
+    if field(work, WORK_MATCH) == NOT_SEARCHED:
+        begin = field(work, WORK_MATCH + 3)
+        limit = begin if field(work, WORK_TRIES_OFF) >= 2 else segment_end
+        _find(view, work, WORK_MATCH, text, length, field(work, WORK_SEGMENT), base, begin, limit)
+    return WORK_MATCH if field(work, WORK_MATCH) >= 0 else WORK_RAW_MATCH
+
+
+@helper
+def _pass_added(work, match):
+    """Go on after an added token; returns where."""
+    base = field(work, match + 2)
+    set_field(work, match, NOT_SEARCHED)
+    if match == WORK_RAW_MATCH:
+        set_field(work, WORK_SEGMENT, base)
+        set_field(work, WORK_MATCH, NOT_SEARCHED)
+        set_field(work, WORK_MATCH + 3, base)
+    return base
+
+
+@helper
+def begin_at(work, position):
+    """Stand at a place of a document where a pretoken begins, with no added token searched for yet."""
+    set_field(work, WORK_RESUME, position)
+    set_field(work, WORK_SEGMENT, position)
+    for match in (WORK_RAW_MATCH, WORK_MATCH):
+        set_field(work, match, NOT_SEARCHED)
+        set_field(work, match + 3, position)
+
+
+@helper
 def _encode_document(view, work, text, length, position, used, total):
     """Encode ``text[position:length]``; returns (status, position reached, used, total).
 
     After a status the position is where a scan of the split rule stands, and ``WORK_RESUME`` says up to where the
     pretokens from there on are put out.
+
+    With ``WORK_UNTIL`` the end is there, if the scan comes by that place: there a fresh walk goes on alike, so another
+    worker may have begun. If not the status is MISSED, and what is put out ends at the position.
     """
-    starts = table(work, WORK_STARTS, np.uint64)
     output = table(work, WORK_OUTPUT, np.uint32)
     actions = table(work, WORK_ACTIONS, np.uint8)
-    walker = field(view, VIEW_WALKER)
     cutter = field(view, VIEW_CUTTER)
     count_only = field(work, WORK_COUNT_ONLY) != 0
+    until = field(work, WORK_UNTIL)
     base = position
     resume = field(work, WORK_RESUME)
     reach = CHUNK_BLOCKS  # grows while a pretoken reaches further
-    while True:
-        # The segment up to the next raw added token, in it the text up to the next of the others.
-        if field(work, WORK_RAW_MATCH) == NOT_SEARCHED:
-            begin = field(work, WORK_RAW_MATCH + 3)
-            limit = begin if field(work, WORK_TRIES_OFF) >= 1 else length
-            _find(view, work, WORK_RAW_MATCH, text, length, np.int64(0), base, begin, limit)
-        segment_end = length
-        if field(work, WORK_RAW_MATCH) >= 0:
-            segment_end = max(field(work, WORK_RAW_MATCH + 1), base)
-        if field(work, WORK_MATCH) == NOT_SEARCHED:
-            begin = field(work, WORK_MATCH + 3)
-            limit = begin if field(work, WORK_TRIES_OFF) >= 2 else segment_end
-            _find(view, work, WORK_MATCH, text, length, field(work, WORK_SEGMENT), base, begin, limit)
-        match = WORK_MATCH if field(work, WORK_MATCH) >= 0 else WORK_RAW_MATCH
+    while base != until:
+        if field(work, WORK_LEFT) <= 0:
+            set_field(work, WORK_RESUME, resume)
+            return np.int64(PAUSED), base, used, total
+        match = _next_added(view, work, text, length, base)
         token = field(work, match)
         stop = length
         if token >= 0:
@@ -292,31 +389,17 @@ def _encode_document(view, work, text, length, position, used, total):
                 return np.int64(NEED_OUTPUT), base, used, total
             put(output, used, at(table(view, VIEW_ADDED_IDS, np.uint32), token))
             used += 1
-            base = field(work, match + 2)
+            base = _pass_added(work, match)
             resume = base
-            set_field(work, match, NOT_SEARCHED)
-            if match == WORK_RAW_MATCH:
-                set_field(work, WORK_SEGMENT, base)
-                set_field(work, WORK_MATCH, NOT_SEARCHED)
-                set_field(work, WORK_MATCH + 3, base)
             continue
 
-        # Stage 1, and where the walk ended: the last start may begin a pretoken that goes on.
-        blocks = min((stop - base + 63) >> 6, reach)
-        if blocks >= len(starts):
-            set_field(work, WORK_NEEDED, blocks + 1)
-            set_field(work, WORK_RESUME, resume)
-            return np.int64(NEED_BITMAP), base, used, total
-        decided = call_kernel(walker, (view, work, text, length, base, stop, blocks))
-        if decided < 0:
-            set_field(work, WORK_RESUME, resume)
-            return decided, base, used, total
-        end = stop
-        if decided < stop:
-            end = base + last_start(starts, min(decided - base, 64 * blocks - 1))
-            if end == base:
-                reach *= 4
-                continue
+        end, walked = _walk(view, work, text, length, base, stop, until, reach)
+        if end == base:
+            if walked != 0:
+                set_field(work, WORK_RESUME, resume)
+                return walked, base, used, total
+            reach *= 4
+            continue
         if cutter != 0:
             call_kernel(cutter, (view, work, text, length, base, end))
         # Stages 2 to 4.
@@ -324,9 +407,17 @@ def _encode_document(view, work, text, length, position, used, total):
         if status != 0:
             set_field(work, WORK_RESUME, resume)
             return status, base, used, total
+        set_field(work, WORK_LEFT, field(work, WORK_LEFT) - (end - base))
         base = end
         resume = end
         reach = CHUNK_BLOCKS
+        if walked != 0:
+            set_field(work, WORK_RESUME, resume)
+            return walked, base, used, total
+    if count_only:
+        total += used
+        used = np.int64(0)
+    return np.int64(0), base, used, total
 
 
 @helper
@@ -379,11 +470,7 @@ def encode_documents(work, addresses, lengths, ends, count):
         else:
             if document > first or position == AT_BEGINNING:
                 position = np.int64(0)
-                set_field(work, WORK_RESUME, 0)
-                set_field(work, WORK_SEGMENT, 0)
-                for match in (WORK_RAW_MATCH, WORK_MATCH):
-                    set_field(work, match, NOT_SEARCHED)
-                    set_field(work, match + 3, 0)
+                begin_at(work, position)
             keep_tail(work, text, length)
             status, position, used, total = _encode_document(view, work, text, length, position, used, total)
         if status != 0:
@@ -396,51 +483,81 @@ def encode_documents(work, addresses, lengths, ends, count):
     return total + used
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64)")
-def split_text(work, text, length, position, boundaries, capacity):
-    """Write the byte offsets where pretokens begin, from ``position`` on, and at last ``length``, as int64.
+@kernel("int64(int64, int64, int64, int64, int64)")
+def cut_at_added(work, text, length, rows, capacity):
+    """Cut a text at its added tokens, as :func:`encode_documents` does: into runs of text and tokens, none empty.
 
-    ``position`` is where a pretoken begins. Returns how many boundaries, or NEED_OUTPUT where ``capacity`` is below
-    ``length - position + 1``, or NEED_BITMAP with ``WORK_NEEDED`` set.
+    ``rows`` is int64[3 * capacity]: start, stop and token, which is -1 for text. Returns how many rows, and in
+    ``WORK_POSITION`` where the last one ends: if that is not ``length`` there are more, and the next call goes on from
+    there. Or returns DISALLOWED with ``WORK_POSITION`` and ``WORK_NEEDED`` set. ``WORK_POSITION`` is 0 at first.
     """
-    output = array_at(boundaries, capacity, np.int64)
-    starts = table(work, WORK_STARTS, np.uint64)
-    walker = field(field(work, WORK_VIEW), VIEW_WALKER)
+    view = field(work, WORK_VIEW)
+    output = array_at(rows, 3 * capacity, np.int64)
+    actions = table(work, WORK_ACTIONS, np.uint8)
+    base = field(work, WORK_POSITION)
+    count = np.int64(0)
     keep_tail(work, text, length)
+    if base == 0:
+        begin_at(work, base)
+    while base < length and count + 2 <= capacity:
+        match = _next_added(view, work, text, length, base)
+        token = field(work, match)
+        stop = length
+        if token >= 0:
+            stop = max(field(work, match + 1), base)
+            if at(actions, token) == ADDED_REFUSED:
+                set_field(work, WORK_NEEDED, token)
+                set_field(work, WORK_POSITION, stop)
+                return np.int64(DISALLOWED)
+        if base < stop:
+            put(output, 3 * count, base)
+            put(output, 3 * count + 1, stop)
+            put(output, 3 * count + 2, np.int64(-1))
+            count += 1
+        base = stop
+        if token < 0:
+            break
+        base = _pass_added(work, match)
+        put(output, 3 * count, stop)
+        put(output, 3 * count + 1, base)
+        put(output, 3 * count + 2, token)
+        count += 1
+    set_field(work, WORK_POSITION, base)
+    return count
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64)")
+def split_text(work, text, length, position, until, boundaries):
+    """Write the byte offsets where the pretokens of ``text[position:until]`` begin to int64[until - position].
+
+    ``position`` is where a pretoken begins. Returns how many, or a status: NEED_BITMAP, or MISSED where the scan does
+    not come by ``until``; then ``WORK_POSITION`` is where to go on, and ``WORK_OUTPUT_USED`` how many stand so far.
+    """
+    output = array_at(boundaries, until - position, np.int64)
+    starts = table(work, WORK_STARTS, np.uint64)
+    view = field(work, WORK_VIEW)
+    keep_tail(work, text, length)
+    seam = until if until < length else np.int64(NO_UNTIL)
     reach = CHUNK_BLOCKS
     base = position
     used = np.int64(0)
-    while base < length:
-        blocks = min((length - base + 63) >> 6, reach)
-        if blocks >= len(starts):
-            set_field(work, WORK_NEEDED, blocks + 1)
-            return np.int64(NEED_BITMAP)
-        decided = call_kernel(walker, (field(work, WORK_VIEW), work, text, length, base, length, blocks))
-        if decided < 0:
-            return decided
-        last = base
-        for block in range(blocks):
+    status = np.int64(0)
+    while base < until and status == 0:
+        end, status = _walk(view, work, text, length, base, length, seam, reach)
+        if end == base:
+            reach *= 4
+            continue
+        for block in range((end - base + 63) >> 6):
             bits = at(starts, block)
             while bits != ZERO:
                 start = base + 64 * block + np.int64(trailing_zeros(bits))
                 bits &= bits - ONE
-                if start > decided:
+                if start >= end:
                     break
-                if used >= capacity:
-                    return np.int64(NEED_OUTPUT)
                 put(output, used, start)
                 used += 1
-                last = start
-        if decided == length:
-            base = length
-        elif last == base:
-            used -= 1
-            reach *= 4
-        else:
-            used -= 1
-            base = last
-            reach = CHUNK_BLOCKS
-    if used >= capacity:
-        return np.int64(NEED_OUTPUT)
-    put(output, used, length)
-    return used + 1
+        base = end
+        reach = CHUNK_BLOCKS
+    set_field(work, WORK_POSITION, base)
+    set_field(work, WORK_OUTPUT_USED, used)
+    return used if status == 0 else status

@@ -211,6 +211,40 @@ def copy_16_bytes(typingctx, target, target_index, source, source_index):
 
 
 @intrinsic
+def stream_32_bytes(typingctx, target, target_index, source, source_index):
+    """Copy the 32 bytes at ``source[source_index]`` to ``target[target_index]``, aligned to 32, past the caches.
+
+    A store of the usual kind reads the line that it writes to, half of a large copy's traffic. Other threads see it
+    after :func:`finish_streams`.
+    """
+    signature = types.void(target, types.int64, source, types.int64)
+
+    def codegen(context, builder, signature, args):
+        eight = ir.VectorType(_I32, 8)
+        read = _element_pointer(context, builder, source, args[2], args[3], 32)
+        write = _element_pointer(context, builder, target, args[0], args[1], 32)
+        load = builder.load(builder.bitcast(read, eight.as_pointer()))
+        load.align = 1
+        store = builder.store(load, builder.bitcast(write, eight.as_pointer()))
+        store.align = 32
+        store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_I32, 1)]))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def finish_streams(typingctx):
+    """Let other threads see what :func:`stream_32_bytes` has stored."""
+
+    def codegen(context, builder, signature, args):
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
 def put_masked_16(typingctx, target, target_index, source, source_index, masks, tags, row):
     """Write 16 bytes of ``source`` (uint8), masked and tagged, as ``target[target_index]`` and the next (uint64).
 
@@ -439,6 +473,18 @@ def prefetch(typingctx, array, index):
         read, keep, data = (ir.Constant(_I32, n) for n in (0, 3, 1))
         builder.call(function, [pointer, read, keep, data])
         return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def take_number(typingctx, record, index):
+    """Add one to the int64 of ``field(record, index)``, atomically; returns what it was before."""
+    signature = types.int64(types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        pointer = builder.gep(builder.inttoptr(args[0], _I64.as_pointer()), [args[1]])
+        return builder.atomic_rmw("add", pointer, ir.Constant(_I64, 1), "monotonic")
 
     return signature, codegen
 

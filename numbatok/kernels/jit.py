@@ -9,6 +9,8 @@ Options, and why each is set:
     Division does not test for zero; no kernel divides by a value it has not checked.
 ``no_cfunc_wrapper``, ``_nrt=False``, and for helpers ``no_cpython_wrapper``
     Nothing calls kernels through C, counts references in them, or calls a helper from Python: a sixth less to compile.
+``parallel=True``
+    For the one kernel that starts workers (``kernel(..., parallel=True)``): its compiling starts Numba's threads.
 no ``fastmath``, no ``inline``
     Kernels are integer code; forced inlining made a test kernel twice as slow and its compile time half as long again.
 
@@ -174,12 +176,14 @@ class Kernel:
     other types is a TypeError.
     """
 
-    def __init__(self, function: Callable[..., Any], signature: str, holding_gil: bool) -> None:
+    def __init__(self, function: Callable[..., Any], signature: str, holding_gil: bool, parallel: bool) -> None:
         functools.update_wrapper(self, function)
         self.name = function.__name__
         self.signature = signature
         self._function = function
         self._options = {**_OPTIONS, "nogil": not holding_gil}
+        if parallel:
+            self._options["parallel"] = True
         self._compiled: Any = None
         self.seconds = 0.0  # that compiling or loading it took
         kernels[self.name] = self
@@ -233,10 +237,12 @@ class Kernel:
         return dispatcher
 
 
-def kernel(signature: str, *, holding_gil: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
+def kernel(
+    signature: str, *, holding_gil: bool = False, parallel: bool = False
+) -> Callable[[Callable[..., Any]], Kernel]:
     """Decorate an entry point; ``signature`` as in ``"int64(int64, int64)"``."""
 
     def decorate(function: Callable[..., Any]) -> Kernel:
-        return Kernel(function, signature, holding_gil)
+        return Kernel(function, signature, holding_gil, parallel)
 
     return decorate

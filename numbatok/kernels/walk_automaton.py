@@ -4,7 +4,7 @@ The contract is that of :mod:`numbatok.kernels.starts`, and besides:
 
 * where ``VIEW_DROPS`` is 1 the walk also fills ``WORK_DROPPED``: a bit at the start of each piece that is dropped;
 * of a rule of several steps, ``decided`` is a start of the first step, from which a fresh walk continues all steps; it
-  is ``base`` if there is no other within the blocks;
+  is ``base`` if there is no other within the blocks; with ``WORK_COARSE`` that step alone is walked;
 * ``NEED_MARKS`` may be returned instead: then ``WORK_NEEDED`` words are wanted in ``WORK_MARKS``, and the walk begun
   anew.
 
@@ -21,6 +21,7 @@ from numbatok.kernels.dtypes import (
     VIEW_CLASSES,
     VIEW_DROPS,
     VIEW_PROGRAM,
+    WORK_COARSE,
     WORK_DROPPED,
     WORK_MARKS,
     WORK_NEEDED,
@@ -326,6 +327,8 @@ def walk_automaton(view, work, text, length, base, stop, blocks):
             put(dropped, block, ZERO)
     program = table(view, VIEW_PROGRAM, np.uint32)
     steps = np.int64(at(program, 0))
+    if field(work, WORK_COARSE) != 0:
+        steps = min(steps, 1)
     _set_bit(starts, np.int64(0))
     decided = limit
     for step in range(steps):

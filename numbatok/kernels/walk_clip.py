@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from numbatok.kernels.dtypes import ALL_ONES, CUT_TOKENS, ONE, VIEW_OPTIONS, WORK_DROPPED, WORK_STARTS, ZERO
+from numbatok.kernels.dtypes import (
+    ALL_ONES,
+    CUT_TOKENS,
+    ONE,
+    VIEW_OPTIONS,
+    WORK_COARSE,
+    WORK_DROPPED,
+    WORK_STARTS,
+    ZERO,
+)
 from numbatok.kernels.intrinsics import (
     array_at,
     ascii_letters,
@@ -51,14 +60,15 @@ def walk_clip(view, work, text, length, base, stop, blocks):
     of the two tokens. The gaps are runs of white space, marked in WORK_DROPPED.
 
     With CUT_TOKENS, GPT-2's rule cuts these pieces again, which comes to cutting the two tokens into three. A walk from
-    inside such a token would not know that a piece ends with it: ``decided`` is never there.
+    inside such a token would not know that a piece ends with it: ``decided`` is never there, and with WORK_COARSE they
+    are not cut.
 
     Parameters and result: see :mod:`numbatok.kernels.starts`. Classes: LETTER, NUMBER, SPACE.
     """
     starts = table(work, WORK_STARTS, np.uint64)
     dropped = table(work, WORK_DROPPED, np.uint64)
     letter_before = space_before = other_before = ZERO
-    cut_tokens = field(view, VIEW_OPTIONS) & CUT_TOKENS != 0
+    cut_tokens = field(view, VIEW_OPTIONS) & CUT_TOKENS != 0 and field(work, WORK_COARSE) == 0
     until = base  # a contraction or token reaches so far, and a pretoken begins there
     held = base  # where it begins
     token = False  # whether it is a token to be cut

@@ -1,0 +1,302 @@
+"""A parallel call: documents to tasks, tasks to workers by waves, and the workers' ids to one array.
+
+Documents lie one after the other on a line of bytes. Cuts on the line, closer together towards the end of a wave so
+that no worker idles there, make the *tasks*: groups of documents, and parts of those that are long and hold no added
+token. A part begins where a walk from somewhat before finds a pretoken, and ends where the next part begins. That the
+scan of the document comes by that place is not assumed: the worker on its left sees whether it does. If not, what was
+encoded on the right is thrown away, and the scan from the left goes on. A scan looks at nothing before it, so scans
+that share a start share the rest: whichever way, the ids are those of one scan.
+
+Between waves Python looks whether it is interrupted, and what the workers have put out is copied to its place.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from numbatok.calls import AnyIds, Check, IdType
+from numbatok.errors import DisallowedToken
+from numbatok.kernels import dtypes, encode, workers
+from numbatok.kernels.jit import Kernel
+from numbatok.memory import address_of
+from numbatok.scratch import Scratch
+
+WAVE_BYTES = 1 << 23  # of a wave, for each worker: a twentieth of a second, a quarter if most is merged
+PARALLEL_BYTES = 1 << 17  # a call of fewer bytes is left to its thread alone
+WARM_UP = 1 << 12  # bytes before a guess where a walk begins: by then it has nearly always met the scan of the text
+LEAST_TASK = 1 << 14  # bytes: a task costs a fraction of a microsecond, 16 KiB some fifty
+GUIDE = 3  # a task takes a third of its worker's share of what is left of a wave
+DOCUMENT_COST = 24  # bytes that a document costs besides its own
+
+
+class Plan(NamedTuple):
+    """Tasks in the order of their documents.
+
+    Attributes
+    ----------
+    tasks : int64[tasks, TASK_FIELDS]
+    waves : the number of the first task of each wave, and the number of all
+    """
+
+    tasks: npt.NDArray[np.int64]
+    waves: list[int]
+
+
+def longest_whole(total: int, threads: int) -> int:
+    """Bytes up to which a document is one task: what one worker can hold while the others are done is little."""
+    return max(4 * LEAST_TASK, min(total // (8 * threads), WAVE_BYTES // 4))
+
+
+def threads_for(total: int, threads: int) -> int:
+    """How many of so many threads a call over ``total`` bytes should use: 1 below PARALLEL_BYTES."""
+    return 1 if total < PARALLEL_BYTES else min(threads, total // LEAST_TASK)
+
+
+def plan(lengths: npt.NDArray[np.int64], tries_off: npt.NDArray[np.int64], threads: int) -> Plan:
+    """Tasks for one document or more of so many bytes; one above :func:`longest_whole` is cut if tries are off (2)."""
+    sizes = np.maximum(lengths, 0)
+    is_long = (sizes > longest_whole(int(sizes.sum()), threads)) & (tries_off == 2)
+    begins = np.zeros(len(sizes) + 1, np.int64)  # of documents on the line, and its end
+    np.cumsum(sizes + DOCUMENT_COST, out=begins[1:])
+    cuts, wave_ends = _cuts(int(begins[-1]), threads)
+
+    # A cut inside a document moves to its nearer edge, unless the document is long and has room for it.
+    documents = np.minimum(np.searchsorted(begins, cuts, side="right") - 1, len(sizes) - 1)
+    inside = cuts - begins[documents]
+    stays = is_long[documents] & (inside >= LEAST_TASK) & (inside <= sizes[documents] - LEAST_TASK)
+    nearer = documents + (2 * inside > sizes[documents] + DOCUMENT_COST)
+    cuts = np.where(stays, cuts, begins[nearer])
+    # Long documents, and those whose added tokens are found already, are not grouped with others.
+    alone = np.flatnonzero(is_long)
+    changes = np.flatnonzero(np.diff(tries_off)) + 1
+    cuts = np.unique(np.concatenate([[0], cuts, begins[alone], begins[alone + 1], begins[changes], begins[-1:]]))
+
+    first = np.searchsorted(begins, cuts[:-1], side="right") - 1
+    last = np.searchsorted(begins, cuts[1:], side="left")  # the end of the documents
+    offset = cuts[:-1] - begins[first]
+    ends_inside = cuts[1:] < begins[last]
+    tasks = np.zeros((len(first), dtypes.TASK_FIELDS), np.int64)
+    tasks[:, dtypes.TASK_FIRST] = first
+    tasks[:, dtypes.TASK_COUNT] = last - first
+    tasks[:, dtypes.TASK_BEGIN] = np.where((offset > 0) | ends_inside, offset, dtypes.AT_BEGINNING)
+    tasks[:, dtypes.TASK_UNTIL] = dtypes.NO_UNTIL
+    tasks[:, dtypes.TASK_TRIES_OFF] = tries_off[first]
+    tasks[:, dtypes.TASK_BYTES] = np.diff(cuts)
+    waves = np.searchsorted(cuts[:-1], wave_ends[:-1], side="left")
+    return Plan(tasks, [0, *waves.tolist(), len(tasks)])
+
+
+def _cuts(total: int, threads: int) -> tuple[npt.NDArray[np.int64], list[int]]:
+    """Where to cut a line of so many bytes into tasks, and where waves end."""
+    waves = max(1, -(-total // (WAVE_BYTES * threads)))
+    cuts, wave_ends = [], []
+    position = 0
+    for wave in range(1, waves + 1):
+        end = total * wave // waves
+        while position < end:
+            position += max((end - position) // (GUIDE * threads), LEAST_TASK)
+            if position > end - LEAST_TASK // 2:
+                position = end
+            cuts.append(position)
+        wave_ends.append(end)
+    return np.array(cuts or [0], np.int64), wave_ends or [0]
+
+
+def call_rows(callee: Kernel, rows: npt.NDArray[np.int64], threads: int) -> None:
+    """Call a kernel of twelve arguments once for each row of int64[rows, ROW_FIELDS]; its result is the last field."""
+    order = np.arange(len(rows))
+    record = np.zeros(dtypes.JOB_FIELDS, np.int64)
+    record[dtypes.JOB_TASKS] = address_of(rows)
+    record[dtypes.JOB_ORDER : dtypes.JOB_ORDER + 2] = address_of(order), len(order)
+    record[dtypes.JOB_CALLEE] = callee.address
+    workers.run_workers(workers.call_rows.address, address_of(record), threads)
+
+
+class ParallelCall:
+    """Workers with a scratch each, the record that they share, and the documents of one call.
+
+    Parameters
+    ----------
+    scratches : one for each worker, with the call's actions set
+    addresses, lengths : int64, as ``encode_documents`` takes them
+    tries_off : int64, for each document what ``WORK_TRIES_OFF`` is while it is encoded
+    check : called between waves; it raises what is to end the call
+    """
+
+    def __init__(
+        self,
+        scratches: Sequence[Scratch],
+        addresses: npt.NDArray[np.int64],
+        lengths: npt.NDArray[np.int64],
+        tries_off: npt.NDArray[np.int64],
+        check: Check = None,
+    ) -> None:
+        self._scratches = scratches
+        self._check = check
+        self._record = np.zeros(dtypes.JOB_FIELDS, np.int64)
+        self._kept: dict[int, npt.NDArray[np.generic]] = {}
+        self.ends = np.zeros(len(addresses), np.int64)
+        self._lengths = lengths
+        self._set(dtypes.JOB_SCRATCHES, np.array([scratch.address for scratch in scratches], np.int64))
+        self._set(dtypes.JOB_ADDRESSES, addresses)
+        self._set(dtypes.JOB_LENGTHS, lengths)
+        self._set(dtypes.JOB_ENDS, self.ends)
+        tasks, self._waves = plan(lengths, tries_off, len(scratches))
+        self._use(tasks)
+        self._find_seams()
+
+    def _set(self, field: int, array: npt.NDArray[np.generic]) -> None:
+        self._kept[field] = array
+        self._record[field] = address_of(array)
+        self._record[field + 1] = array.size
+
+    def _use(self, tasks: npt.NDArray[np.int64]) -> None:
+        self._tasks = tasks
+        self._set(dtypes.JOB_TASKS, tasks)
+
+    def _run(self, job: Kernel, numbers: npt.NDArray[np.int64], part: tuple[float, float] = (0.0, 1.0)) -> None:
+        """Let the workers do a job for tasks; what they need meanwhile is met, and they are sent on.
+
+        ``part`` is the part of the call's work that is behind, and the part that these tasks are.
+        """
+        record = self._record
+        self._set(dtypes.JOB_ORDER, numbers)
+        record[dtypes.JOB_NEXT] = 0
+        wanted = min(len(self._scratches), max(len(numbers), 1))
+        while True:
+            record[dtypes.JOB_STOP] = 0
+            workers.run_workers(job.address, address_of(record), wanted)
+            if record[dtypes.JOB_STOP] == 0:
+                return
+            taken = min(1.0, int(record[dtypes.JOB_NEXT]) / len(numbers))
+            for scratch in self._scratches:
+                status = int(scratch.record[dtypes.WORK_STATUS])
+                if status < 0:
+                    scratch.record[dtypes.WORK_STATUS] = 0
+                    scratch.mend(status, part[0] + taken * part[1])
+            if self._check:
+                self._check()
+
+    def _find_seams(self) -> None:
+        """Make parts begin where a pretoken begins, and end where the next one begins."""
+        tasks = self._tasks
+        parts = np.flatnonzero(tasks[:, dtypes.TASK_BEGIN] > 0)
+        if len(parts) == 0:
+            return
+        self._record[dtypes.JOB_WARM_UP] = WARM_UP
+        self._run(workers.find_seams, parts)
+        # A seam far behind its guess may lie behind the next one's.
+        seams = tasks[:, dtypes.TASK_BEGIN] + (tasks[:, dtypes.TASK_FIRST] << 44)
+        seams[tasks[:, dtypes.TASK_BEGIN] == workers.NO_SEAM] = -1
+        kept = np.ones(len(tasks), bool)
+        kept[parts] = seams[parts] > np.maximum.accumulate(np.concatenate([[-1], seams[:-1]]))[parts]
+        before = np.concatenate([[0], np.cumsum(kept)])
+        self._waves = before[self._waves].tolist()
+        tasks = np.ascontiguousarray(tasks[kept])
+        begins = tasks[:, dtypes.TASK_BEGIN]
+        follows = begins[1:] > 0
+        tasks[:-1, dtypes.TASK_UNTIL][follows] = begins[1:][follows]
+        alone = (begins == 0) & (tasks[:, dtypes.TASK_UNTIL] == dtypes.NO_UNTIL)
+        tasks[alone, dtypes.TASK_BEGIN] = dtypes.AT_BEGINNING
+        self._use(tasks)
+
+    def _by_size(self, first: int, last: int) -> npt.NDArray[np.int64]:
+        """The numbers of a wave's tasks, the largest first, so that the last to be done are small."""
+        numbers: npt.NDArray[np.int64] = first + np.argsort(-self._tasks[first:last, dtypes.TASK_BYTES], kind="stable")
+        return np.compress(self._tasks[numbers, dtypes.TASK_COUNT] > 0, numbers)
+
+    def _repair(self, job: Kernel, first: int, last: int) -> None:
+        """Where a part's scan does not come by the beginning of the next, go on with it, over parts done in vain.
+
+        The parts that one step takes over double in number, so that a run without any cut is read at most twice more.
+        """
+        tasks = self._tasks
+        number = first
+        while number < last:
+            if tasks[number, dtypes.TASK_STATUS] != dtypes.MISSED or tasks[number, dtypes.TASK_COUNT] == 0:
+                number += 1
+                continue
+            following, size = number + 1, 1
+            while True:
+                reached = tasks[number, dtypes.TASK_REACHED]
+                tasks[following, dtypes.TASK_BEGIN] = reached
+                if following >= last:  # of the next wave, not yet done
+                    return
+                end = following + 1
+                while end < following + size and tasks[end - 1, dtypes.TASK_UNTIL] != dtypes.NO_UNTIL:
+                    end += 1
+                tasks[following, dtypes.TASK_UNTIL] = tasks[end - 1, dtypes.TASK_UNTIL]
+                tasks[following + 1 : end, [dtypes.TASK_COUNT, dtypes.TASK_IDS, dtypes.TASK_STATUS]] = 0
+                self._run(job, np.array([following]))
+                number, following, size = following, end, 2 * size
+                if tasks[number, dtypes.TASK_STATUS] != dtypes.MISSED:
+                    number = end
+                    break
+
+    def _refuse(self, first: int, last: int) -> None:
+        """DisallowedToken for the first that the workers have met."""
+        tasks = self._tasks[first:last]
+        found = np.flatnonzero(tasks[:, dtypes.TASK_STATUS] == dtypes.DISALLOWED)
+        if len(found):
+            task = tasks[found[0]].tolist()
+            raise DisallowedToken(task[dtypes.TASK_DOCUMENT], task[dtypes.TASK_REACHED], task[dtypes.TASK_TOKEN])
+
+    def encode(self, id_type: IdType, out: AnyIds | None = None, *, count_only: bool = False) -> tuple[AnyIds, int]:
+        """(ids, how many) of the documents, into ``out`` if it is given; their ends are in ``self.ends``.
+
+        Where ``out`` has not room for all it holds any ids afterwards. Of ``count_only`` no ids are kept.
+        """
+        output = np.empty(0, id_type) if out is None else out
+        total = 0
+        done_bytes, all_bytes = 0, int(self._tasks[:, dtypes.TASK_BYTES].sum())
+        for first, last in self._each_wave():
+            wave_bytes = int(self._tasks[first:last, dtypes.TASK_BYTES].sum())
+            for scratch in self._scratches:
+                scratch.begin_wave(wave_bytes // (2 * len(self._scratches)), count_only)
+            self._run(
+                workers.encode_tasks, self._by_size(first, last), (done_bytes / all_bytes, wave_bytes / all_bytes)
+            )
+            self._refuse(first, last)
+            self._repair(workers.encode_tasks, first, last)
+            done_bytes += wave_bytes
+            tasks = self._tasks[first:last]
+            ids = tasks[:, dtypes.TASK_IDS]
+            before = total
+            tasks[:, dtypes.TASK_FLAT] = before + np.cumsum(ids) - ids
+            total += int(ids.sum())
+            if out is None and not count_only and total > len(output):
+                # A tenth more than the rest will take if it is as what is done.
+                grown = np.empty(total + int(1.1 * total * (all_bytes - done_bytes) / done_bytes), id_type)
+                grown[:before] = output[:before]
+                output = grown
+            self._set(dtypes.JOB_OUTPUT, output)
+            self._record[dtypes.JOB_ITEM_BYTES] = 0 if count_only else output.itemsize
+            self._run(workers.gather_tasks, np.arange(first, last))
+        if out is None and len(output) > total:
+            output.resize(total, refcheck=False)  # gives the rest back; nobody else has seen the array
+        return output, total
+
+    def _each_wave(self) -> Iterator[tuple[int, int]]:
+        """The numbers of the first task of each wave and of the first after it."""
+        for first, last in pairwise(self._waves):
+            if self._check:
+                self._check()
+            if first < last:
+                yield first, last
+
+    def split(self) -> npt.NDArray[np.int64]:
+        """Byte offsets where the pretokens of the one document begin, and its end."""
+        length = int(self._lengths[0])
+        room = np.empty(length, np.int64)
+        self._set(dtypes.JOB_STARTS, room)
+        self._record[dtypes.JOB_CALLEE] = encode.split_text.address
+        for first, last in self._each_wave():
+            self._run(workers.split_tasks, self._by_size(first, last))
+            self._repair(workers.split_tasks, first, last)
+        tasks = self._tasks[self._tasks[:, dtypes.TASK_COUNT] > 0]
+        begins = np.maximum(tasks[:, dtypes.TASK_BEGIN], 0)
+        spans = zip(begins.tolist(), (begins + tasks[:, dtypes.TASK_IDS]).tolist(), strict=True)
+        return np.concatenate([*(room[begin:end] for begin, end in spans), [length]])
