@@ -349,9 +349,14 @@ def parse_cores(text: str) -> list[int]:
     return sorted(cores)
 
 
+def all_cores() -> list[int]:
+    """Those that this process may use."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+
+
 def default_cores() -> list[int]:
     """One core: the last that this process may use."""
-    return [max(os.sched_getaffinity(0))] if hasattr(os, "sched_getaffinity") else [0]
+    return all_cores()[-1:]
 
 
 def parser(doc: str | None) -> argparse.ArgumentParser:

@@ -74,14 +74,14 @@ class Numbatok(Side):
         return result.ids, result.lengths
 
     def statistics(self) -> dict[str, int]:
-        """Pretokens looked up and missed so far, and bytes merged for the missed ones, of the one idle scratch."""
+        """Pretokens looked up and missed so far, and bytes merged for the missed ones, by all workers."""
         from numbatok.kernels import dtypes
 
         engine = self.tokenizer._engine
         assert engine is not None  # something was encoded
-        record = engine._idle[-1].record
+        records = [scratch.record for scratch in engine._idle]
         fields = {"pretokens": "WORK_PIECES", "missed": "WORK_MISSES", "merged_bytes": "WORK_MERGED_BYTES"}
-        return {name: int(record[getattr(dtypes, field)]) for name, field in fields.items()}
+        return {name: sum(int(one[getattr(dtypes, field)]) for one in records) for name, field in fields.items()}
 
     def version(self) -> str | None:
         """The version in the source, which need not be installed."""

@@ -97,6 +97,10 @@ def arrange(frame: Frame, texts: dict[str, Places], count: int) -> Documents:
     ``texts`` holds (addresses, lengths) of the first and the second texts under ``"A"`` and ``"B"``.
     """
     width = len(frame.pieces)
+    if width == 1 and "A" in texts:
+        addresses, lengths = texts["A"]
+        zeros = np.zeros(count, np.int64)
+        return Documents(addresses, lengths, zeros, np.arange(count), zeros, False)
     addresses, lengths = np.empty((count, width), np.int64), np.empty((count, width), np.int64)
     for number, piece in enumerate(frame.pieces):
         if isinstance(piece, Special):
@@ -128,6 +132,9 @@ def types_of(frame: Frame, documents: Documents, ends: npt.NDArray[np.int64]) ->
 def offsets_of(documents: Documents, ends: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
     """int64[count + 1]: where each text's ids begin, and the end, from where each document's end."""
     offsets = np.zeros(count + 1, np.int64)
+    if len(ends) == count and not documents.are_cut:  # one document a text
+        offsets[1:] = ends
+        return offsets
     last = np.cumsum(np.bincount(documents.owners, minlength=count))
     offsets[1:] = np.concatenate([[0], ends])[last]
     return offsets

@@ -258,8 +258,12 @@ class Engine:
             return 0
         return 2 if self._cuts_text else 1
 
-    def _cut_long(self, scratch: Scratch, documents: Documents, limit: int) -> tuple[Documents, npt.NDArray[np.int64]]:
+    def _cut_long(
+        self, scratch: Scratch, documents: Documents, limit: int
+    ) -> tuple[Documents, int | npt.NDArray[np.int64]]:
         """Documents, those of more than ``limit`` bytes cut at their added tokens, and each one's WORK_TRIES_OFF."""
+        if documents.lengths.max() <= limit:
+            return documents, self._tries_off(documents)
         tries_off = np.full(len(documents.addresses), self._tries_off(documents), np.int64)
         scratch.record[dtypes.WORK_TRIES_OFF] = self._tries_off(documents)
         rows: list[npt.NDArray[np.int64]] = []
@@ -498,8 +502,8 @@ class Engine:
             if granted < 2:
                 return None
             scratches = [self._take() for _ in range(granted)]
-            places = np.array([address], np.int64), np.array([length], np.int64), np.array([2], np.int64)
-            boundaries = ParallelCall(scratches, *places).split()
+            place = np.array([address], np.int64), np.array([length], np.int64)
+            boundaries = ParallelCall(scratches, *place, tries_off=2).split()
             for scratch in scratches:
                 scratch.shrink()
                 self._put_back(scratch)
