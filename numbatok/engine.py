@@ -240,10 +240,11 @@ class Engine:
             for scratch in scratches:
                 scratch.set_actions(call.actions)
                 scratch.expect(total // threads)
-            documents, tries_off = self._cut_long(scratches[0], documents, longest_whole(total, threads))
-            parallel = ParallelCall(scratches, documents.addresses, documents.lengths, tries_off, call.check)
+            documents, parallel, refused = self._begin(scratches, documents, longest_whole(total, threads), call.check)
             try:
                 ids, count = parallel.encode(call.id_type, call.out, count_only=call.count_only)
+                if refused is not None:
+                    raise refused
             except DisallowedToken as found:
                 raise self._found_in(documents, frame, found) from None
             for scratch in scratches:
@@ -258,48 +259,67 @@ class Engine:
             return 0
         return 2 if self._cuts_text else 1
 
-    def _cut_long(
-        self, scratch: Scratch, documents: Documents, limit: int
-    ) -> tuple[Documents, int | npt.NDArray[np.int64]]:
-        """Documents, those of more than ``limit`` bytes cut at their added tokens, and each one's WORK_TRIES_OFF."""
-        if documents.lengths.max() <= limit:
-            return documents, self._tries_off(documents)
+    def _begin(
+        self, scratches: list[Scratch], documents: Documents, longest: int, check: Check
+    ) -> tuple[Documents, ParallelCall, DisallowedToken | None]:
+        """A parallel call over documents, in which those of more than ``longest`` bytes hold no added token any more.
+
+        Whether they do the workers find out; but what tokens with flags stand for depends on what is before them.
+        A disallowed token in one of them is the third result, and only documents up to it are left.
+        """
         tries_off = np.full(len(documents.addresses), self._tries_off(documents), np.int64)
-        scratch.record[dtypes.WORK_TRIES_OFF] = self._tries_off(documents)
-        rows: list[npt.NDArray[np.int64]] = []
-        numbers = []
-        for number in np.flatnonzero(documents.lengths > limit).tolist():
-            address, length = int(documents.addresses[number]), int(documents.lengths[number])
-            found: list[npt.NDArray[np.int64]] = []
-            count = scratch.record[dtypes.WORK_POSITION] = 0
-            while count >= 0 and scratch.record[dtypes.WORK_POSITION] < length:
-                more = np.empty((MOST_ROWS, 3), np.int64)
-                count = encode.cut_at_added(scratch.address, address, length, address_of(more), MOST_ROWS)
-                found.append(more[:count])
-            if count < 0:  # a disallowed token: let it be found again in its turn
-                continue
-            tries_off[number] = 2
-            if len(found) > 1 or len(found[0]) > 1:
-                numbers.append(number)
-                rows.append(np.concatenate(found))
-        scratch.record[dtypes.WORK_TRIES_OFF] = 0
-        if not rows:
-            return documents, tries_off
-        counts = np.ones(len(tries_off), np.int64)
-        counts[numbers] = [len(row) for row in rows]
-        addresses, begins = np.repeat(documents.addresses, counts), np.repeat(documents.begins, counts)
-        lengths = np.repeat(documents.lengths, counts)
+        refused = None
+        is_long = documents.lengths > longest
+        if self._view[dtypes.VIEW_ADDED_ANY_FLAG]:
+            documents, tries_off, refused = self._cut_at_added(
+                scratches[0], documents, tries_off, np.flatnonzero(is_long)
+            )
+        parallel = ParallelCall(scratches, documents.addresses, documents.lengths, tries_off, longest, check)
+        held = parallel.tokens_found()
+        if len(held):
+            tries_off[np.setdiff1d(np.flatnonzero(is_long), held)] = 2
+            documents, tries_off, refused = self._cut_at_added(scratches[0], documents, tries_off, held)
+            parallel = ParallelCall(scratches, documents.addresses, documents.lengths, tries_off, longest, check)
+        return documents, parallel, refused
+
+    def _cut_at_added(
+        self, scratch: Scratch, documents: Documents, tries_off: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]
+    ) -> tuple[Documents, npt.NDArray[np.int64], DisallowedToken | None]:
+        """Documents, the numbered ones cut at their added tokens; each one's WORK_TRIES_OFF; and a disallowed token.
+
+        The document of that one is the last then, and empty.
+        """
+        columns = np.array([*documents[:5], tries_off]).T
         ids = self._view[dtypes.VIEW_ADDED_IDS]
-        places = np.cumsum(counts) - counts
-        for number, row in zip(numbers, rows, strict=True):
-            start, stop, token = row.T
-            part = slice(places[number], places[number] + len(row))
-            addresses[part] = np.where(token < 0, addresses[part] + start, ids + 4 * token)
-            lengths[part] = np.where(token < 0, stop - start, -1)
-            begins[part] += start
-        owners, pieces = np.repeat(documents.owners, counts), np.repeat(documents.pieces, counts)
-        cut = Documents(addresses, lengths, begins, owners, pieces, documents.are_cut)
-        return cut, np.repeat(tries_off, counts)
+        pieces, done = [], 0
+        refused = None
+        for number in numbers.tolist():
+            row = columns[number]
+            address, length, begin = row[:3].tolist()
+            scratch.record[dtypes.WORK_TRIES_OFF] = row[5]
+            scratch.record[dtypes.WORK_POSITION] = count = 0
+            pieces.append(columns[done:number])
+            while count >= 0 and scratch.record[dtypes.WORK_POSITION] < length:
+                found = np.empty((MOST_ROWS, 3), np.int64)
+                count = encode.cut_at_added(scratch.address, address, length, address_of(found), MOST_ROWS)
+                start, stop, token = found[: max(count, 0)].T
+                cut = np.tile(row, (max(count, 0), 1))
+                cut[:, 0] = np.where(token < 0, address + start, ids + 4 * token)
+                cut[:, 1] = np.where(token < 0, stop - start, -1)
+                cut[:, 2] = begin + start
+                cut[:, 5] = 2
+                pieces.append(cut)
+            done = number + 1
+            if count < 0:
+                place = scratch.record[[dtypes.WORK_POSITION, dtypes.WORK_NEEDED]].tolist()
+                refused = DisallowedToken(sum(map(len, pieces)), *place)
+                row[1] = 0
+                pieces.append(row[np.newaxis])
+                done = len(columns)
+                break
+        scratch.record[dtypes.WORK_TRIES_OFF] = 0
+        addresses, lengths, begins, owners, texts, tries_off = np.concatenate([*pieces, columns[done:]]).T.copy()
+        return Documents(addresses, lengths, begins, owners, texts, documents.are_cut), tries_off, refused
 
     def _count_all(
         self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int, check: Check
@@ -502,8 +522,8 @@ class Engine:
             if granted < 2:
                 return None
             scratches = [self._take() for _ in range(granted)]
-            place = np.array([address], np.int64), np.array([length], np.int64)
-            boundaries = ParallelCall(scratches, *place, tries_off=2).split()
+            place = np.array([address], np.int64), np.array([length], np.int64), np.array([2], np.int64)
+            boundaries = ParallelCall(scratches, *place, longest_whole(length, granted)).split()
             for scratch in scratches:
                 scratch.shrink()
                 self._put_back(scratch)

@@ -11,15 +11,13 @@ Between waves Python looks whether it is interrupted, and what the workers have 
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from numbatok.calls import AnyIds, Check, IdType
 from numbatok.errors import DisallowedToken
-from numbatok.kernels import dtypes, encode, workers
+from numbatok.kernels import dtypes, encode, tasks, workers
 from numbatok.kernels.jit import Kernel
 from numbatok.memory import address_of
 from numbatok.scratch import Scratch
@@ -29,20 +27,6 @@ PARALLEL_BYTES = 3 << 17  # a call of fewer bytes is left to its thread alone
 WARM_UP = 1 << 12  # bytes before a guess where a walk begins: by then it has nearly always met the scan of the text
 LEAST_TASK = 1 << 14  # bytes: a task costs a fraction of a microsecond, 16 KiB some fifty
 GUIDE = 3  # a task takes a third of its worker's share of what is left of a wave
-DOCUMENT_COST = 24  # bytes that a document costs besides its own
-
-
-class Plan(NamedTuple):
-    """Tasks in the order of their documents.
-
-    Attributes
-    ----------
-    tasks : int64[tasks, TASK_FIELDS]
-    waves : the number of the first task of each wave, and the number of all
-    """
-
-    tasks: npt.NDArray[np.int64]
-    waves: list[int]
 
 
 def longest_whole(total: int, threads: int) -> int:
@@ -55,60 +39,25 @@ def threads_for(total: int, threads: int) -> int:
     return 1 if total < PARALLEL_BYTES else min(threads, total // LEAST_TASK)
 
 
-def plan(lengths: npt.NDArray[np.int64], tries_off: int | npt.NDArray[np.int64], threads: int) -> Plan:
-    """Tasks for one document or more of so many bytes; one above :func:`longest_whole` is cut if tries are off (2).
+def plan(
+    lengths: npt.NDArray[np.int64], tries_off: npt.NDArray[np.int64], threads: int, longest: int
+) -> tuple[npt.NDArray[np.int64], list[int]]:
+    """(tasks, waves) for documents of so many bytes: int64[tasks, TASK_FIELDS], and where waves begin and end.
 
-    20,000 documents take 0.07 ms, which no other thread can help with.
+    Documents of more than ``longest`` bytes are cut into parts, which begin at guesses.
     """
-    sizes = np.maximum(lengths, 0)
-    limit = longest_whole(int(sizes.sum()), threads)
-    alone = np.flatnonzero(sizes > limit) if sizes.max() > limit else np.empty(0, np.int64)
-    tries_off = np.broadcast_to(tries_off, sizes.shape)
-    alone = alone[tries_off[alone] == 2]
-    changes = np.empty(0, np.int64) if tries_off.strides == (0,) else np.flatnonzero(np.diff(tries_off)) + 1
-    begins = np.zeros(len(sizes) + 1, np.int64)  # of documents on the line, and its end
-    np.cumsum(sizes + DOCUMENT_COST, out=begins[1:])
-    cuts, wave_ends = _cuts(int(begins[-1]), threads)
-
-    # A cut inside a document moves to its nearer edge, unless the document is long and has room for it.
-    documents = np.minimum(np.searchsorted(begins, cuts, side="right") - 1, len(sizes) - 1)
-    inside = cuts - begins[documents]
-    stays = (sizes[documents] > limit) & (tries_off[documents] == 2)
-    stays &= (inside >= LEAST_TASK) & (inside <= sizes[documents] - LEAST_TASK)
-    nearer = documents + (2 * inside > sizes[documents] + DOCUMENT_COST)
-    cuts = np.where(stays, cuts, begins[nearer])
-    # Long documents, and those whose added tokens are found already, are not grouped with others.
-    cuts = np.unique(np.concatenate([[0], cuts, begins[alone], begins[alone + 1], begins[changes], begins[-1:]]))
-
-    first = np.searchsorted(begins, cuts[:-1], side="right") - 1
-    last = np.searchsorted(begins, cuts[1:], side="left")  # the end of the documents
-    offset = cuts[:-1] - begins[first]
-    ends_inside = cuts[1:] < begins[last]
-    tasks = np.zeros((len(first), dtypes.TASK_FIELDS), np.int64)
-    tasks[:, dtypes.TASK_FIRST] = first
-    tasks[:, dtypes.TASK_COUNT] = last - first
-    tasks[:, dtypes.TASK_BEGIN] = np.where((offset > 0) | ends_inside, offset, dtypes.AT_BEGINNING)
-    tasks[:, dtypes.TASK_UNTIL] = dtypes.NO_UNTIL
-    tasks[:, dtypes.TASK_TRIES_OFF] = tries_off[first]
-    tasks[:, dtypes.TASK_BYTES] = np.diff(cuts)
-    waves = np.searchsorted(cuts[:-1], wave_ends[:-1], side="left")
-    return Plan(tasks, [0, *waves.tolist(), len(tasks)])
-
-
-def _cuts(total: int, threads: int) -> tuple[npt.NDArray[np.int64], list[int]]:
-    """Where to cut a line of so many bytes into tasks, and where waves end."""
-    waves = max(1, -(-total // (WAVE_BYTES * threads)))
-    cuts, wave_ends = [], []
-    position = 0
-    for wave in range(1, waves + 1):
-        end = total * wave // waves
-        while position < end:
-            position += max((end - position) // (GUIDE * threads), LEAST_TASK)
-            if position > end - LEAST_TASK // 2:
-                position = end
-            cuts.append(position)
-        wave_ends.append(end)
-    return np.array(cuts or [0], np.int64), wave_ends or [0]
+    line = int(np.maximum(lengths, 0).sum()) + tasks.DOCUMENT_COST * len(lengths)
+    wave_count = max(1, -(-line // (WAVE_BYTES * threads)))
+    waves = np.zeros(wave_count + 1, np.int64)
+    sizes = longest, LEAST_TASK, GUIDE * threads, -(-line // wave_count)
+    capacity = 64 + 2 * line // LEAST_TASK
+    while True:
+        rows = np.empty((capacity, dtypes.TASK_FIELDS), np.int64)
+        places = address_of(lengths), len(lengths), address_of(tries_off)
+        made = tasks.plan_tasks(*places, *sizes, address_of(rows), capacity, address_of(waves), len(waves))
+        if made >= 0:
+            return rows[:made], waves.tolist()
+        capacity = -made
 
 
 def call_rows(callee: Kernel, rows: npt.NDArray[np.int64], threads: int) -> None:
@@ -128,7 +77,8 @@ class ParallelCall:
     ----------
     scratches : one for each worker, with the call's actions set
     addresses, lengths : int64, as ``encode_documents`` takes them
-    tries_off : what ``WORK_TRIES_OFF`` is while documents are encoded, the same for all or int64, one for each
+    tries_off : int64, for each document what ``WORK_TRIES_OFF`` is while it is encoded
+    longest : bytes of a document above which it is cut into parts, for workers to share
     check : called between waves; it raises what is to end the call
     """
 
@@ -137,7 +87,8 @@ class ParallelCall:
         scratches: Sequence[Scratch],
         addresses: npt.NDArray[np.int64],
         lengths: npt.NDArray[np.int64],
-        tries_off: int | npt.NDArray[np.int64],
+        tries_off: npt.NDArray[np.int64],
+        longest: int,
         check: Check = None,
     ) -> None:
         self._scratches = scratches
@@ -150,18 +101,17 @@ class ParallelCall:
         self._set(dtypes.JOB_ADDRESSES, addresses)
         self._set(dtypes.JOB_LENGTHS, lengths)
         self._set(dtypes.JOB_ENDS, self.ends)
-        tasks, self._waves = plan(lengths, tries_off, len(scratches))
-        self._use(tasks)
-        self._find_seams()
+        rows, self._waves = plan(lengths, tries_off, len(scratches), longest)
+        self._find_seams(rows)
 
     def _set(self, field: int, array: npt.NDArray[np.generic]) -> None:
         self._kept[field] = array
         self._record[field] = address_of(array)
         self._record[field + 1] = array.size
 
-    def _use(self, tasks: npt.NDArray[np.int64]) -> None:
-        self._tasks = tasks
-        self._set(dtypes.JOB_TASKS, tasks)
+    def _use(self, rows: npt.NDArray[np.int64]) -> None:
+        self._tasks = rows
+        self._set(dtypes.JOB_TASKS, rows)
 
     def _run(self, job: Kernel, numbers: npt.NDArray[np.int64], part: tuple[float, float] = (0.0, 1.0)) -> None:
         """Let the workers do a job for tasks; what they need meanwhile is met, and they are sent on.
@@ -186,68 +136,71 @@ class ParallelCall:
             if self._check:
                 self._check()
 
-    def _find_seams(self) -> None:
-        """Make parts begin where a pretoken begins, and end where the next one begins."""
-        tasks = self._tasks
-        parts = np.flatnonzero(tasks[:, dtypes.TASK_BEGIN] > 0)
+    def _find_seams(self, rows: npt.NDArray[np.int64]) -> None:
+        """Use these tasks, with parts that begin where a pretoken begins, and end where the next one begins."""
+        self._use(rows)
+        parts = np.flatnonzero(rows[:, dtypes.TASK_BEGIN] >= 0)
         if len(parts) == 0:
             return
         self._record[dtypes.JOB_WARM_UP] = WARM_UP
         self._run(workers.find_seams, parts)
-        # A seam far behind its guess may lie behind the next one's.
-        seams = tasks[:, dtypes.TASK_BEGIN] + (tasks[:, dtypes.TASK_FIRST] << 44)
-        seams[tasks[:, dtypes.TASK_BEGIN] == workers.NO_SEAM] = -1
-        kept = np.ones(len(tasks), bool)
-        kept[parts] = seams[parts] > np.maximum.accumulate(np.concatenate([[-1], seams[:-1]]))[parts]
-        before = np.concatenate([[0], np.cumsum(kept)])
-        self._waves = before[self._waves].tolist()
-        tasks = np.ascontiguousarray(tasks[kept])
-        begins = tasks[:, dtypes.TASK_BEGIN]
-        follows = begins[1:] > 0
-        tasks[:-1, dtypes.TASK_UNTIL][follows] = begins[1:][follows]
-        alone = (begins == 0) & (tasks[:, dtypes.TASK_UNTIL] == dtypes.NO_UNTIL)
-        tasks[alone, dtypes.TASK_BEGIN] = dtypes.AT_BEGINNING
-        self._use(tasks)
+        waves = np.array(self._waves)
+        count = tasks.join_parts(address_of(rows), len(rows), address_of(waves), len(waves))
+        self._waves = waves.tolist()
+        self._use(rows[:count])
+
+    def tokens_found(self) -> npt.NDArray[np.int64]:
+        """Numbers of the documents in whose parts an added token was found, which are to be cut there first."""
+        found = self._tasks[self._tasks[:, dtypes.TASK_TOKEN] > 0, dtypes.TASK_FIRST]
+        return np.unique(found)
 
     def _by_size(self, first: int, last: int) -> npt.NDArray[np.int64]:
         """The numbers of a wave's tasks, the largest first, so that the last to be done are small."""
         numbers: npt.NDArray[np.int64] = first + np.argsort(-self._tasks[first:last, dtypes.TASK_BYTES], kind="stable")
         return np.compress(self._tasks[numbers, dtypes.TASK_COUNT] > 0, numbers)
 
-    def _repair(self, job: Kernel, first: int, last: int) -> None:
+    def _repair(self, job: Kernel, first: int, last: int) -> int:
         """Where a part's scan does not come by the beginning of the next, go on with it, over parts done in vain.
 
         The parts that one step takes over double in number, so that a run without any cut is read at most twice more.
+        Returns the end of the wave, which may come to be further on.
         """
-        tasks = self._tasks
+        rows = self._tasks
         number = first
+        size = 1
         while number < last:
-            if tasks[number, dtypes.TASK_STATUS] != dtypes.MISSED or tasks[number, dtypes.TASK_COUNT] == 0:
-                number += 1
+            if rows[number, dtypes.TASK_STATUS] != dtypes.MISSED or rows[number, dtypes.TASK_COUNT] == 0:
+                number, size = number + 1, 1
                 continue
-            following, size = number + 1, 1
-            while True:
-                reached = tasks[number, dtypes.TASK_REACHED]
-                tasks[following, dtypes.TASK_BEGIN] = reached
-                if following >= last:  # of the next wave, not yet done
-                    return
-                end = following + 1
-                while end < following + size and tasks[end - 1, dtypes.TASK_UNTIL] != dtypes.NO_UNTIL:
-                    end += 1
-                tasks[following, dtypes.TASK_UNTIL] = tasks[end - 1, dtypes.TASK_UNTIL]
-                tasks[following + 1 : end, [dtypes.TASK_COUNT, dtypes.TASK_IDS, dtypes.TASK_STATUS]] = 0
-                self._run(job, np.array([following]))
-                number, following, size = following, end, 2 * size
-                if tasks[number, dtypes.TASK_STATUS] != dtypes.MISSED:
-                    number = end
-                    break
+            following = number + 1
+            rows[following, dtypes.TASK_BEGIN] = rows[number, dtypes.TASK_REACHED]
+            if following == last and size == 1:  # it is the first of the next wave, and not yet done
+                break
+            end = following + 1
+            while end < following + size and rows[end - 1, dtypes.TASK_UNTIL] != dtypes.NO_UNTIL:
+                end += 1
+            rows[following, dtypes.TASK_UNTIL] = rows[end - 1, dtypes.TASK_UNTIL]
+            rows[following + 1 : end, [dtypes.TASK_COUNT, dtypes.TASK_IDS, dtypes.TASK_STATUS]] = 0
+            self._run(job, np.array([following]))
+            last = max(last, end)
+            missed = rows[following, dtypes.TASK_STATUS] == dtypes.MISSED
+            if not missed:
+                number, size = end, 1
+                continue
+            # Its row is the last of those that it takes over, so that the next one follows it.
+            if end > following + 1:
+                rows[end - 1] = rows[following]
+                rows[following, [dtypes.TASK_COUNT, dtypes.TASK_IDS, dtypes.TASK_STATUS]] = 0
+            number, size = end - 1, 2 * size
+        self._waves = [place if place <= first else max(place, last) for place in self._waves]
+        return last
 
     def _refuse(self, first: int, last: int) -> None:
         """DisallowedToken for the first that the workers have met."""
-        tasks = self._tasks[first:last]
-        found = np.flatnonzero(tasks[:, dtypes.TASK_STATUS] == dtypes.DISALLOWED)
+        rows = self._tasks[first:last]
+        found = np.flatnonzero(rows[:, dtypes.TASK_STATUS] == dtypes.DISALLOWED)
         if len(found):
-            task = tasks[found[0]].tolist()
+            task = rows[found[0]].tolist()
             raise DisallowedToken(task[dtypes.TASK_DOCUMENT], task[dtypes.TASK_REACHED], task[dtypes.TASK_TOKEN])
 
     def encode(self, id_type: IdType, out: AnyIds | None = None, *, count_only: bool = False) -> tuple[AnyIds, int]:
@@ -266,12 +219,12 @@ class ParallelCall:
                 workers.encode_tasks, self._by_size(first, last), (done_bytes / all_bytes, wave_bytes / all_bytes)
             )
             self._refuse(first, last)
-            self._repair(workers.encode_tasks, first, last)
+            last = self._repair(workers.encode_tasks, first, last)
             done_bytes += wave_bytes
-            tasks = self._tasks[first:last]
-            ids = tasks[:, dtypes.TASK_IDS]
+            rows = self._tasks[first:last]
+            ids = rows[:, dtypes.TASK_IDS]
             before = total
-            tasks[:, dtypes.TASK_FLAT] = before + np.cumsum(ids) - ids
+            rows[:, dtypes.TASK_FLAT] = before + np.cumsum(ids) - ids
             total += int(ids.sum())
             if out is None and not count_only and total > len(output):
                 # A tenth more than the rest will take if it is as what is done.
@@ -287,11 +240,13 @@ class ParallelCall:
 
     def _each_wave(self) -> Iterator[tuple[int, int]]:
         """The numbers of the first task of each wave and of the first after it."""
-        for first, last in pairwise(self._waves):
+        wave = 0
+        while wave + 1 < len(self._waves):  # a wave may come to end further on while it is worked at
             if self._check:
                 self._check()
-            if first < last:
-                yield first, last
+            if self._waves[wave] < self._waves[wave + 1]:
+                yield self._waves[wave], self._waves[wave + 1]
+            wave += 1
 
     def split(self) -> npt.NDArray[np.int64]:
         """Byte offsets where the pretokens of the one document begin, and its end."""
@@ -302,7 +257,7 @@ class ParallelCall:
         for first, last in self._each_wave():
             self._run(workers.split_tasks, self._by_size(first, last))
             self._repair(workers.split_tasks, first, last)
-        tasks = self._tasks[self._tasks[:, dtypes.TASK_COUNT] > 0]
-        begins = np.maximum(tasks[:, dtypes.TASK_BEGIN], 0)
-        spans = zip(begins.tolist(), (begins + tasks[:, dtypes.TASK_IDS]).tolist(), strict=True)
+        rows = self._tasks[self._tasks[:, dtypes.TASK_COUNT] > 0]
+        begins = np.maximum(rows[:, dtypes.TASK_BEGIN], 0)
+        spans = zip(begins.tolist(), (begins + rows[:, dtypes.TASK_IDS]).tolist(), strict=True)
         return np.concatenate([*(room[begin:end] for begin, end in spans), [length]])

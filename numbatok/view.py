@@ -257,6 +257,7 @@ def _fill_added(view: View, parts: Parts) -> None:
             contents[token.normalized].setdefault(content.encode(), index)
     for first, wanted in zip((dtypes.VIEW_RAW_TRIE, dtypes.VIEW_NORMALIZED_TRIE), contents, strict=True):
         _fill_trie(view, first, Trie(wanted))
+    view[dtypes.VIEW_LONGEST_ADDED] = max(map(len, [*contents[0], *contents[1]]), default=0)
     flags = np.array([token.flags for token in tokens] or [0], np.uint8)
     any_flag = bool(flags.any())
     view.set_table(dtypes.VIEW_ADDED_IDS, np.array([token.id for token in tokens] or [0], np.uint32))

@@ -157,7 +157,8 @@ VIEW_FUSE_UNKNOWN = 104  # 1: neighbouring unknown units are one unknown token
 VIEW_DROPOUT = 105  # of 2^24: how often a merge that is due is put off; 0 for never
 VIEW_SCAN_LIMIT = 106  # up to this many symbols are merged by the scan
 VIEW_COARSE = 107  # 1 where a fresh walk goes on alike only from starts that a walk with WORK_COARSE marks
-VIEW_FIELDS = 108
+VIEW_LONGEST_ADDED = 108  # bytes of the longest added token
+VIEW_FIELDS = 109
 
 EDGE_WORDS = 16
 
@@ -231,6 +232,7 @@ LIST = 3
 WORK_TEXT = WORK_LIST + 1  # the address of a call's one text; its length and its end are LIST fields further each
 
 NO_UNTIL = 1 << 62
+NO_SEAM = -2  # instead of where a part begins: nowhere
 
 # A parallel call: fields of the record that its workers share.
 JOB_SCRATCHES = 0  # int64[workers]: address of each worker's scratch record

@@ -27,6 +27,7 @@ from numbatok.kernels.dtypes import (
     JOB_TASKS,
     JOB_WARM_UP,
     MISSED,
+    NO_SEAM,
     NO_UNTIL,
     ROW_FIELDS,
     ROW_RESULT,
@@ -44,11 +45,17 @@ from numbatok.kernels.dtypes import (
     TASK_TRIES_OFF,
     TASK_UNTIL,
     TASK_WORKER,
+    TRIE_LEADS,
     VIEW_COARSE,
     VIEW_ENCODER,
+    VIEW_FINDER,
+    VIEW_LONGEST_ADDED,
+    VIEW_NORMALIZED_TRIE,
+    VIEW_RAW_TRIE,
     VIEW_WALKER,
     WORK_COARSE,
     WORK_DOCUMENT,
+    WORK_MATCH,
     WORK_NEEDED,
     WORK_OUTPUT,
     WORK_OUTPUT_USED,
@@ -76,7 +83,6 @@ from numbatok.kernels.intrinsics import (
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import keep_tail
 
-NO_SEAM = -1
 STREAMED_BYTES = 1 << 22  # an array of ids from this size on is written past the caches
 
 
@@ -106,12 +112,30 @@ def _task_at(shared, number):
     return field(shared, JOB_TASKS) + 8 * TASK_FIELDS * number
 
 
+@helper
+def _has_added(view, work, text, length, begin, end, tries_off):
+    """Whether an added token may begin in ``text[begin:end]``; of tokens without flags, which see nothing before."""
+    limit = min(length, end + field(view, VIEW_LONGEST_ADDED))
+    for which in (VIEW_RAW_TRIE, VIEW_NORMALIZED_TRIE):
+        trie = view + 8 * which
+        if field(trie, TRIE_LEADS) == 0 or (which == VIEW_RAW_TRIE and tries_off >= 1):
+            continue
+        match = work + 8 * WORK_MATCH
+        place = (text, length, np.int64(0), np.int64(0), begin, limit)
+        token = call_kernel(field(view, VIEW_FINDER), (view, work, trie, match, *place))
+        if token >= 0 and field(work, WORK_MATCH + 1) < end:
+            return True
+    return False
+
+
 @kernel("int64(int64, int64)")
 def find_seams(shared, worker):
-    """Replace the guess in each task's ``TASK_BEGIN`` by a place where a walk from before it has a pretoken begin.
+    """Replace the guess in each part's ``TASK_BEGIN`` by a place where a walk from before it has a pretoken begin.
 
     The scan of the text will come by that place nearly always, as scans that share one start share all from there on;
     :func:`encode_tasks` finds out whether it does. NO_SEAM where no pretoken begins soon after the guess.
+
+    Where added tokens are still to be looked for the part is searched: ``TASK_TOKEN`` is 1 where there is one.
     """
     work = np.int64(at(table(shared, JOB_SCRATCHES, np.int64), worker))
     view = field(work, WORK_VIEW)
@@ -126,10 +150,17 @@ def find_seams(shared, worker):
         length = np.int64(at(table(shared, JOB_LENGTHS, np.int64), document))
         source = array_at(text, length, np.uint8)
         guess = field(task, TASK_BEGIN)
+        keep_tail(work, text, length)
+        if field(task, TASK_TRIES_OFF) < 2:
+            end = min(field(task, TASK_UNTIL), length)
+            if _has_added(view, work, text, length, guess, end, field(task, TASK_TRIES_OFF)):
+                set_field(task, TASK_TOKEN, 1)
+            set_field(task, TASK_TRIES_OFF, 2)
+        if guess == 0:
+            continue
         base = max(guess - field(shared, JOB_WARM_UP), 0)
         while base < length - 1 and at(source, base) & 0xC0 == 0x80:
             base += 1
-        keep_tail(work, text, length)
         blocks = min((length - base + 63) >> 6, CHUNK_BLOCKS)
         set_field(work, WORK_COARSE, field(view, VIEW_COARSE))
         decided = call_kernel(field(view, VIEW_WALKER), (view, work, text, length, base, length, blocks))
