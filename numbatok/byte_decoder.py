@@ -39,13 +39,13 @@ class ByteDecoder:
         limit = int(ids.max()) + 1
         self._sorted = None
         if limit > max(MOST_ID_TABLE, 4 * len(ids)):
-            order = np.argsort(ids)
+            order = np.argsort(ids, kind="stable")
             self._sorted, limit = ids[order], len(ids) + 1
             ids = np.argsort(order).astype(np.uint32)
         self._tables = []
         for values in (numbers, skipped):
             table = np.full(limit, decode.UNKNOWN, np.int32)
-            table[ids] = values
+            table[ids[::-1]] = values[::-1]  # of two added tokens with one id the first
             self._tables.append(table)
 
     def decode(

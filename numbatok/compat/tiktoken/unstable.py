@@ -1,0 +1,105 @@
+"""How a text that breaks off may go on: what ``encode_with_unstable`` gives besides ids."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from numbatok.patterns import unicode
+
+
+def merge_bytes(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
+    """The ids of a piece by merging alone, also of bytes that are no text: n log n for n bytes.
+
+    >>> merge_bytes(b"abcab", {b"a": 0, b"b": 1, b"c": 2, b"ab": 3, b"abc": 4})
+    [4, 3]
+    """
+    size = len(piece)
+    following = list(range(1, size + 2))  # where the part after the one that begins here begins
+    before = list(range(-1, size))
+    merged = [False] * (size + 1)  # into the part before
+    queue = []  # (rank, begin, end) of two neighbours; one that has changed since is passed over
+    for begin in range(size - 1):
+        rank = ranks.get(piece[begin : begin + 2])
+        if rank is not None:
+            queue.append((rank, begin, begin + 2))
+    heapify(queue)
+    while queue:
+        _, begin, end = heappop(queue)
+        middle = following[begin]
+        if merged[begin] or middle >= size or following[middle] != end:
+            continue
+        merged[middle] = True
+        following[begin] = end
+        before[end] = begin
+        for first in (before[begin], begin):
+            if first >= 0 and (second := following[first]) < size:
+                rank = ranks.get(piece[first : following[second]])
+                if rank is not None:
+                    heappush(queue, (rank, first, following[second]))
+    ids = []
+    begin = 0
+    while begin < size:
+        ids.append(ranks[piece[begin : following[begin]]])
+        begin = following[begin]
+    return ids
+
+
+class Completions:
+    """Finds the ids that may stand for the unstable end of a text once more follows.
+
+    That is: each token that begins with all of it; for each place in it, what comes of it if a token begins there and
+    reaches over its end; and, where it ends in white space, that apart from the rest, as ``\\s+(?!\\S)`` may cut there.
+
+    ``encode_batch`` gives the ids of texts.
+    """
+
+    def __init__(
+        self,
+        ranks: Mapping[bytes, int],
+        bytes_of: Mapping[int, bytes],
+        encode_batch: Callable[[list[str]], list[list[int]]],
+    ) -> None:
+        self._ranks = ranks
+        self._bytes_of = bytes_of
+        self._encode_batch = encode_batch
+        self._tokens = sorted(ranks)
+        self._longest = max(map(len, self._tokens))
+        self._spaces = tuple(chr(point).encode() for point in np.flatnonzero(unicode.white_space()).tolist())
+
+    def of(self, unstable: bytes) -> list[list[int]]:
+        """The completions of these bytes, each once, in no particular order."""
+        if not unstable:
+            return []
+        found: set[tuple[int, ...]] = {(self._ranks[token],) for token in self._beginning_with(unstable)}
+        texts, encoded = [], []
+        for place in range(max(1, len(unstable) - self._longest), len(unstable)):
+            for token in self._beginning_with(unstable[place:]):
+                whole = unstable[:place] + token
+                try:
+                    texts.append(whole.decode())
+                except UnicodeDecodeError:
+                    encoded.append(merge_bytes(whole, self._ranks))
+        for ids in [*encoded, *self._encode_batch(texts)]:
+            found.add(tuple(ids[: self._reaching(ids, len(unstable))]))
+        space = next((space for space in self._spaces if unstable.endswith(space)), b"")
+        if space and len(space) < len(unstable):
+            rest = unstable[: -len(space)]
+            found.add((*merge_bytes(rest, self._ranks), *merge_bytes(space, self._ranks)))
+        return [list(ids) for ids in found]
+
+    def _beginning_with(self, prefix: bytes) -> list[bytes]:
+        """The tokens that begin so."""
+        first = last = bisect_left(self._tokens, prefix)
+        while last < len(self._tokens) and self._tokens[last].startswith(prefix):
+            last += 1
+        return self._tokens[first:last]
+
+    def _reaching(self, ids: list[int], size: int) -> int:
+        """How many of the ids it takes to have so many bytes."""
+        for count, id in enumerate(ids, 1):
+            size -= len(self._bytes_of[id])
+            if size <= 0:
+                return count
+        return len(ids)
