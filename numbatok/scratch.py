@@ -54,6 +54,9 @@ class Scratch:
         self.set_table(dtypes.WORK_ARENA, np.empty(ARENA_WORDS, np.uint32))
         self.small_output = np.empty(text.SHORT_TEXT + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         self.use_small_output()
+        self.made: list[list[int]] = []  # where kernels.lists puts what it makes
+        self.listing = np.array([0, 0, id(self.made)], np.int64)
+        self.listing_address = address_of(self.listing)
         self.around: Around | None = None
         self.actions: npt.NDArray[np.uint8] | None = None
         self._make_table(NARROW_ENTRIES, WIDE_ENTRIES)

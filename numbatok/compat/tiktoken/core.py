@@ -24,7 +24,7 @@ from numbatok.text import repair_surrogates
 from numbatok.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from numbatok.engine import Engine
+    from numbatok.lists import ListEncoder
 
 Allowed = Literal["all"] | AbstractSet[str]
 Disallowed = Literal["all"] | Collection[str]
@@ -126,17 +126,19 @@ class Encoding:
         self._tokenizer = tokenizer
         self._found = frozenset(tokenizer.special_tokens)  # those that the kernel looks for
         self._finds_all = len(self._found) == len(special_tokens)
-        self._engine: Engine | None = None
+        self._encoder: ListEncoder | None = None
         self._refusing: npt.NDArray[np.uint8]
         self._ordinary: npt.NDArray[np.uint8]
 
-    def _start(self) -> "Engine":
+    def _start(self) -> "ListEncoder":
         """The compiled side, with what it has to do in the usual calls."""
         engine = self._tokenizer._start()
+        from numbatok.lists import ListEncoder
+
         self._refusing = engine.actions((frozenset(), self._found))
         self._ordinary = engine.actions((frozenset(), frozenset()))
-        self._engine = engine
-        return engine
+        self._encoder = ListEncoder(engine, self.n_vocab)
+        return self._encoder
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
@@ -171,8 +173,7 @@ class Encoding:
         """
         if not isinstance(text, str):
             raise _no_text(text)
-        engine = self._engine or self._start()
-        return engine.encode_to_list(text, self._ordinary)
+        return (self._encoder or self._start()).encode(text, self._ordinary)
 
     def encode(
         self, text: str, *, allowed_special: Allowed = _NONE, disallowed_special: Disallowed = _ALL
@@ -189,13 +190,13 @@ class Encoding:
         [27, 91, 437, 1659, 5239, 91, 29]
         """
         if type(text) is str:
-            engine = self._engine or self._start()
+            encoder = self._encoder or self._start()
             try:
                 if allowed_special is _NONE and disallowed_special is _ALL and self._finds_all:
-                    return engine.encode_to_list(text, self._refusing)
+                    return encoder.encode(text, self._refusing)
                 policy = self._kernel_policy(allowed_special, disallowed_special)
                 if policy is not None:
-                    return engine.encode_to_list(text, engine.actions(policy))
+                    return encoder.encode(text, encoder.engine.actions(policy))
             except DisallowedToken:
                 pass
         return self._encode(text, allowed_special, disallowed_special)
@@ -205,7 +206,7 @@ class Encoding:
     ) -> npt.NDArray[np.uint32]:
         """What :meth:`encode` gives, as an array of uint32; UnicodeEncodeError for lone surrogates, as in tiktoken."""
         if isinstance(text, str):
-            engine = self._engine or self._start()
+            engine = (self._encoder or self._start()).engine
             policy = self._kernel_policy(allowed_special, disallowed_special)
             try:
                 if policy is not None:
@@ -213,9 +214,9 @@ class Encoding:
                     return engine.encode(source, engine.actions(policy), "strict", False)
             except (DisallowedToken, UnicodeEncodeError):
                 pass
-        ids = self._encode(text, allowed_special, disallowed_special)
+        self._refuse(text, self._policy(allowed_special, disallowed_special)[1])
         text.encode()
-        return np.array(ids, np.uint32)
+        return np.array(self._encode(text, allowed_special, disallowed_special), np.uint32)
 
     def encode_ordinary_batch(self, text: Iterable[str], *, num_threads: int | None = 8) -> list[list[int]]:
         """The ids of many texts, as :meth:`encode_ordinary` gives those of one; an error names the text's index.
@@ -257,8 +258,8 @@ class Encoding:
         """
         allowed, refused = self._policy(allowed_special, disallowed_special)
         self._refuse(text, refused)
-        segments = list(self._segments(text, self._permitted(allowed)))
         text.encode()
+        segments = list(self._segments(text, self._permitted(allowed)))
         ids: list[int] = []
         for segment, special in segments:
             ids += self.encode_ordinary(segment)
@@ -431,7 +432,7 @@ class Encoding:
         It does where all are treated alike, or none can hide another. Otherwise None.
         """
         nothing: frozenset[str] = frozenset()
-        if self._finds_all and (allowed == "all" or not allowed):
+        if self._finds_all and (allowed == "all" or (not allowed and isinstance(allowed, set | frozenset))):
             if disallowed == "all":
                 return (self._found, nothing) if allowed else (nothing, self._found)
             if disallowed == ():
@@ -500,9 +501,8 @@ class Encoding:
             _check_threads(num_threads)
             allowed, refused = policy
             try:
-                return self._tokenizer.encode_batch(
-                    documents, allowed_special=allowed, disallowed_special=refused
-                ).tolist()
+                batch = self._tokenizer.encode_batch(documents, allowed_special=allowed, disallowed_special=refused)
+                return (self._encoder or self._start()).lists_of(batch)
             except ValueError:
                 pass  # raised again, about the same document, in tiktoken's words
         return _for_each(documents, encode, num_threads)
@@ -603,5 +603,5 @@ def raise_disallowed_special_token(token: str) -> NoReturn:
         f"Encountered text corresponding to disallowed special token {token!r}.\n"
         f"To encode it as a special token, pass it in `allowed_special`: `allowed_special={{{token!r}}}`.\n"
         "To encode it as ordinary text, leave it out of `disallowed_special`: "
-        f"`disallowed_special=(enc.special_tokens_set - {{{token!r}}})`, or `disallowed_special=()`, which refuses none."
+        f"`disallowed_special=(enc.special_tokens_set - {{{token!r}}})`, or `disallowed_special=()` to refuse none."
     )
