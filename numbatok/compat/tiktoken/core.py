@@ -6,32 +6,36 @@ all that raise, are worked out in :meth:`Encoding._encode`, in the order in whic
 
 import functools
 import operator
-import re
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.compat.tiktoken.unstable import Completions, merge_bytes
+from numbatok.compat.tiktoken.special import (
+    NOTHING,
+    Allowed,
+    Disallowed,
+    Policy,
+    SpecialTokens,
+    raise_disallowed_special_token,
+    refuse,
+)
+from numbatok.compat.tiktoken.unstable import Completions, last_piece, merge_bytes
 from numbatok.errors import DisallowedToken
-from numbatok.patterns.fallback import compile_with_regex
-from numbatok.patterns.known import walk_of
 from numbatok.text import repair_surrogates
 from numbatok.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from numbatok.lists import ListEncoder
 
-Allowed = Literal["all"] | AbstractSet[str]
-Disallowed = Literal["all"] | Collection[str]
+__all__ = ["Encoding", "raise_disallowed_special_token"]
+
 _Result = TypeVar("_Result")
 
-# The defaults of encoding calls: told by identity, which costs a short call less than comparing.
-_NONE: AbstractSet[str] = frozenset()
+# With NOTHING the defaults of encoding calls: told by identity, which costs a short call less than comparing.
 _ALL: Literal["all"] = "all"
 
 _MOST = (1 << 32) - 1
@@ -124,8 +128,8 @@ class Encoding:
         self._special_tokens = special_tokens
         self._special_token_values = set(special_tokens.values())
         self._tokenizer = tokenizer
-        self._found = frozenset(tokenizer.special_tokens)  # those that the kernel looks for
-        self._finds_all = len(self._found) == len(special_tokens)
+        self._special = SpecialTokens(special_tokens, tokenizer.special_tokens)
+        self._finds_all = self._special.finds_all
         self._encoder: ListEncoder | None = None
         self._refusing: npt.NDArray[np.uint8]
         self._ordinary: npt.NDArray[np.uint8]
@@ -135,8 +139,8 @@ class Encoding:
         engine = self._tokenizer._start()
         from numbatok.lists import ListEncoder
 
-        self._refusing = engine.actions((frozenset(), self._found))
-        self._ordinary = engine.actions((frozenset(), frozenset()))
+        self._refusing = engine.actions((NOTHING, self._special.found))
+        self._ordinary = engine.actions((NOTHING, NOTHING))
         self._encoder = ListEncoder(engine, self.n_vocab)
         return self._encoder
 
@@ -171,12 +175,11 @@ class Encoding:
         >>> encoding.encode_ordinary("hello world")
         [31373, 995]
         """
-        if not isinstance(text, str):
-            raise _no_text(text)
+        _check_text(text)
         return (self._encoder or self._start()).encode(text, self._ordinary)
 
     def encode(
-        self, text: str, *, allowed_special: Allowed = _NONE, disallowed_special: Disallowed = _ALL
+        self, text: str, *, allowed_special: Allowed = NOTHING, disallowed_special: Disallowed = _ALL
     ) -> list[int]:
         """The ids of a text.
 
@@ -192,9 +195,9 @@ class Encoding:
         if type(text) is str:
             encoder = self._encoder or self._start()
             try:
-                if allowed_special is _NONE and disallowed_special is _ALL and self._finds_all:
+                if allowed_special is NOTHING and disallowed_special is _ALL and self._finds_all:
                     return encoder.encode(text, self._refusing)
-                policy = self._kernel_policy(allowed_special, disallowed_special)
+                policy = self._special.for_kernel(allowed_special, disallowed_special)
                 if policy is not None:
                     return encoder.encode(text, encoder.engine.actions(policy))
             except DisallowedToken:
@@ -202,19 +205,20 @@ class Encoding:
         return self._encode(text, allowed_special, disallowed_special)
 
     def encode_to_numpy(
-        self, text: str, *, allowed_special: Allowed = _NONE, disallowed_special: Disallowed = _ALL
+        self, text: str, *, allowed_special: Allowed = NOTHING, disallowed_special: Disallowed = _ALL
     ) -> npt.NDArray[np.uint32]:
         """What :meth:`encode` gives, as an array of uint32; UnicodeEncodeError for lone surrogates, as in tiktoken."""
         if isinstance(text, str):
             engine = (self._encoder or self._start()).engine
-            policy = self._kernel_policy(allowed_special, disallowed_special)
+            policy = self._special.for_kernel(allowed_special, disallowed_special)
             try:
                 if policy is not None:
                     source = text if text.isascii() else text.encode()
                     return engine.encode(source, engine.actions(policy), "strict", False)
             except (DisallowedToken, UnicodeEncodeError):
                 pass
-        self._refuse(text, self._policy(allowed_special, disallowed_special)[1])
+        _check_text(text)
+        refuse(text, self._special.strings(allowed_special, disallowed_special)[1])
         text.encode()
         return np.array(self._encode(text, allowed_special, disallowed_special), np.uint32)
 
@@ -224,19 +228,19 @@ class Encoding:
         >>> encoding.encode_ordinary_batch(["hello world", "goodbye world"])
         [[31373, 995], [11274, 16390, 995]]
         """
-        return self._encode_batch(list(text), (_NONE, frozenset()), self.encode_ordinary, num_threads)
+        return self._encode_batch(list(text), (NOTHING, NOTHING), self.encode_ordinary, num_threads)
 
     def encode_batch(
         self,
         text: Iterable[str],
         *,
         num_threads: int | None = 8,
-        allowed_special: Allowed = _NONE,
+        allowed_special: Allowed = NOTHING,
         disallowed_special: Disallowed = _ALL,
     ) -> list[list[int]]:
         """The ids of many texts, as :meth:`encode` gives those of one; an error names the text's index."""
-        policy = self._kernel_policy(allowed_special, disallowed_special)
-        allowed, refused = self._policy(allowed_special, disallowed_special)
+        policy = self._special.for_kernel(allowed_special, disallowed_special)
+        allowed, refused = self._special.strings(allowed_special, disallowed_special)
         frozenset(disallowed_special)  # raises for what is no collection, which a call of one text passes over
 
         def encode(document: str) -> list[int]:
@@ -245,7 +249,7 @@ class Encoding:
         return self._encode_batch(list(text), policy, encode, num_threads)
 
     def encode_with_unstable(
-        self, text: str, *, allowed_special: Allowed = _NONE, disallowed_special: Disallowed = _ALL
+        self, text: str, *, allowed_special: Allowed = NOTHING, disallowed_special: Disallowed = _ALL
     ) -> tuple[list[int], list[list[int]]]:
         """(ids, completions): the ids that stay however the text goes on, and what may come after them.
 
@@ -256,10 +260,11 @@ class Encoding:
         >>> all(encoding.decode(ids + ids_after).startswith("hello fanta") for ids_after in completions)
         True
         """
-        allowed, refused = self._policy(allowed_special, disallowed_special)
-        self._refuse(text, refused)
+        _check_text(text)
+        allowed, refused = self._special.strings(allowed_special, disallowed_special)
+        refuse(text, refused)
         text.encode()
-        segments = list(self._segments(text, self._permitted(allowed)))
+        segments = list(self._special.segments(text, self._special.permitted(allowed)))
         ids: list[int] = []
         for segment, special in segments:
             ids += self.encode_ordinary(segment)
@@ -312,6 +317,11 @@ class Encoding:
         >>> encoding.decode([31373, 995])
         'hello world'
         """
+        if type(tokens) is list and len(tokens) <= _FEW:
+            try:
+                return b"".join(map(self._bytes_of.__getitem__, array("I", tokens))).decode("utf-8", errors)
+            except KeyError:
+                pass
         return self.decode_bytes(tokens).decode("utf-8", errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
@@ -401,98 +411,23 @@ class Encoding:
     def _completions(self) -> Completions:
         return Completions(self._mergeable_ranks, self._bytes_of, self.encode_ordinary_batch)
 
-    @functools.cached_property
-    def _apart(self) -> bool:
-        """Whether no special token is inside another, or begins where another ends."""
-        tokens = set(self._special_tokens)
-        beginnings = {token[:end] for token in tokens for end in range(1, len(token))}
-        firsts = {token[0] for token in tokens}
-        for token in tokens:
-            for begin in range(len(token)):
-                if token[begin] not in firsts:
-                    continue
-                rest = token[begin:]
-                if begin and (rest in beginnings or rest in tokens):
-                    return False
-                if any(rest[:end] in tokens for end in range(1, len(rest))):
-                    return False
-        return True
-
-    def _policy(self, allowed: Allowed, disallowed: Disallowed) -> tuple[AbstractSet[str], frozenset[str]]:
-        """(allowed, refused) strings of a call, as tiktoken takes its arguments."""
-        if allowed == "all":
-            allowed = self.special_tokens_set
-        if disallowed == "all":
-            disallowed = self.special_tokens_set - allowed
-        return allowed, frozenset(disallowed) if disallowed else frozenset()
-
-    def _kernel_policy(self, allowed: Allowed, disallowed: Disallowed) -> tuple[frozenset[str], frozenset[str]] | None:
-        """(allowed, refused) special tokens, where the kernel, which takes the longest only, finds what tiktoken does.
-
-        It does where all are treated alike, or none can hide another. Otherwise None.
-        """
-        nothing: frozenset[str] = frozenset()
-        if self._finds_all and (allowed == "all" or (not allowed and isinstance(allowed, set | frozenset))):
-            if disallowed == "all":
-                return (self._found, nothing) if allowed else (nothing, self._found)
-            if disallowed == ():
-                return (self._found, nothing) if allowed else (nothing, nothing)
-        allowed, refused = self._policy(allowed, disallowed)
-        if not isinstance(allowed, set | frozenset) or not all(isinstance(token, str) for token in allowed):
-            return None
-        permitted = frozenset(allowed & self.special_tokens_set)
-        if not permitted <= self._found or not refused <= self._found:
-            return None
-        alike = permitted in (nothing, self._found) and refused in (nothing, self._found)
-        return (permitted, refused) if alike or self._apart else None
-
-    def _permitted(self, allowed: AbstractSet[str]) -> frozenset[str]:
-        """The special tokens among the allowed strings; TypeError for what tiktoken does not take."""
-        if not isinstance(allowed, set | frozenset):
-            raise TypeError(f'allowed_special must be "all" or a set of special tokens, not {type(allowed).__name__}')
-        for token in allowed:
-            if not isinstance(token, str):
-                raise TypeError(f"allowed_special must hold special tokens, which are str, not {token!r}")
-        return frozenset(allowed & self.special_tokens_set)
-
-    @staticmethod
-    def _refuse(text: str, refused: frozenset[str]) -> None:
-        """ValueError where one of the strings is in the text, TypeError where that is none."""
-        if not isinstance(text, str):
-            raise _no_text(text)
-        if refused and (match := _special_token_regex(refused).search(text)):
-            raise_disallowed_special_token(match.group())
-
     def _encode(self, text: str, allowed_special: Allowed, disallowed_special: Disallowed) -> list[int]:
         """:meth:`encode` a step at a time: refuse, repair, look for special tokens, encode what is between."""
-        allowed, refused = self._policy(allowed_special, disallowed_special)
-        self._refuse(text, refused)
-        permitted = self._permitted(allowed)
+        _check_text(text)
+        allowed, refused = self._special.strings(allowed_special, disallowed_special)
+        refuse(text, refused)
+        permitted = self._special.permitted(allowed)
         ids: list[int] = []
-        for segment, special in self._segments(repair_surrogates(text), permitted):
+        for segment, special in self._special.segments(repair_surrogates(text), permitted):
             ids += self.encode_ordinary(segment)
             if special is not None:
                 ids.append(special)
         return ids
 
-    def _segments(self, text: str, permitted: frozenset[str]) -> Iterator[tuple[str, int | None]]:
-        """(ordinary text, id of the permitted special token after it), and at last the rest and None.
-
-        Where a special token that is not permitted begins, the search goes on at the next character.
-        """
-        done = begin = 0
-        pattern = _special_token_regex(frozenset(self._special_tokens))
-        while permitted and (match := pattern.search(text, begin)):
-            begin = match.start() + 1
-            if match.group() in permitted:
-                yield text[done : match.start()], self._special_tokens[match.group()]
-                done = begin = match.end()
-        yield text[done:], None
-
     def _encode_batch(
         self,
         documents: list[str],
-        policy: tuple[AbstractSet[str], AbstractSet[str]] | None,
+        policy: Policy | None,
         encode: Callable[[str], list[int]],
         num_threads: int | None,
     ) -> list[list[int]]:
@@ -512,7 +447,7 @@ class Encoding:
 
         White space before it comes along: cl100k's pattern joins it across pieces.
         """
-        size = self._last_piece(last)
+        size = last_piece(self._tokenizer, last)
         count = 0
         while size > 0:
             count += 1
@@ -526,17 +461,6 @@ class Encoding:
             while count < len(ids) and is_space(ids[-count - 1]):
                 count += 1
         return count
-
-    def _last_piece(self, text: str) -> int:
-        """The bytes of the last match of the pattern in a text, 0 where there is none."""
-        rule = self._tokenizer._parts.rule
-        if self._tokenizer._regex_rule is None and walk_of(rule) is not None:  # then matches leave no gap
-            edges = self._tokenizer.pretokenize(text).tolist()
-            return edges[-1] - edges[-2] if len(edges) > 1 else 0
-        starts, dropped = compile_with_regex(rule).cut(text)
-        edges = [*starts.tolist(), len(text.encode())]
-        kept = np.flatnonzero(~dropped).tolist()
-        return edges[kept[-1] + 1] - edges[kept[-1]] if kept else 0
 
     def _encode_single_piece(self, text_or_bytes: str | bytes) -> list[int]:
         """The ids of what is taken as one piece, without a look at the pattern or special tokens."""
@@ -559,8 +483,9 @@ class Encoding:
 _CONTINUATION = bytes(range(0x80, 0xC0))
 
 
-def _no_text(text: object) -> TypeError:
-    return TypeError(f"text must be str, not {type(text).__name__}")
+def _check_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise TypeError(f"text must be str, not {type(text).__name__}")
 
 
 def _as_array(tokens: Any) -> "array[int]":
@@ -589,19 +514,3 @@ def _for_each(documents: list[Any], call: Callable[[Any], _Result], num_threads:
             message = error.args[0] if error.args else ""
             raise type(error)(f"{message}\n(index {index} of the batch)") from None
     return results
-
-
-@functools.lru_cache(maxsize=128)
-def _special_token_regex(tokens: frozenset[str]) -> re.Pattern[str]:
-    """What finds the first of the strings in a text, and of those that begin there the longest."""
-    return re.compile("|".join(map(re.escape, sorted(tokens, key=len, reverse=True))))
-
-
-def raise_disallowed_special_token(token: str) -> NoReturn:
-    """Raise the ValueError for a disallowed special token in a text."""
-    raise ValueError(
-        f"Encountered text corresponding to disallowed special token {token!r}.\n"
-        f"To encode it as a special token, pass it in `allowed_special`: `allowed_special={{{token!r}}}`.\n"
-        "To encode it as ordinary text, leave it out of `disallowed_special`: "
-        f"`disallowed_special=(enc.special_tokens_set - {{{token!r}}})`, or `disallowed_special=()` to refuse none."
-    )

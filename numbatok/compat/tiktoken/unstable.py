@@ -7,6 +7,9 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 
 from numbatok.patterns import unicode
+from numbatok.patterns.fallback import compile_with_regex
+from numbatok.patterns.known import walk_of
+from numbatok.tokenizer import Tokenizer
 
 
 def merge_bytes(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
@@ -44,6 +47,18 @@ def merge_bytes(piece: bytes, ranks: Mapping[bytes, int]) -> list[int]:
         ids.append(ranks[piece[begin : following[begin]]])
         begin = following[begin]
     return ids
+
+
+def last_piece(tokenizer: Tokenizer, text: str) -> int:
+    """The bytes of the last match of a tokenizer's pattern in a text, 0 where there is none."""
+    rule = tokenizer._parts.rule
+    if tokenizer._regex_rule is None and walk_of(rule) is not None:  # then matches leave no gap
+        edges = tokenizer.pretokenize(text).tolist()
+        return edges[-1] - edges[-2] if len(edges) > 1 else 0
+    starts, dropped = compile_with_regex(rule).cut(text)
+    edges = [*starts.tolist(), len(text.encode())]
+    kept = np.flatnonzero(~dropped).tolist()
+    return edges[kept[-1] + 1] - edges[kept[-1]] if kept else 0
 
 
 class Completions:
