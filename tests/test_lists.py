@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import small
 from numbatok import TokenBatch, Tokenizer
 from numbatok import lists as lists_module
+from numbatok.errors import DisallowedToken
 from numbatok.lists import MOST_INTEGERS, ListEncoder, shared_integers
 from support import engine_of
 
@@ -93,6 +94,22 @@ def test_nothing_is_left_behind(encoder: ListEncoder) -> None:
         encoder.encode("the lazy dog", engine.everything_allowed)
         encoder.lists_of(batch)
     assert sys.getallocatedblocks() - blocks < 100
+
+
+def test_a_refused_text_costs_no_scratch() -> None:
+    """It is found before anything is changed."""
+    tokenizer = small.by_ranks()
+    encoder, engine = encoder_of(tokenizer), engine_of(tokenizer)
+    refusing = engine.actions((frozenset(), frozenset([small.END])))
+    encoder.encode("the dog", refusing)
+    (scratch,) = engine._idle
+    wanted = encoder.encode("the dog", refusing)
+    for _ in range(3):
+        with pytest.raises(DisallowedToken) as caught:
+            encoder.encode(f"the dog{small.END}", refusing)
+        assert (caught.value.document, caught.value.position, caught.value.token) == (0, 7, 0)
+        assert engine._idle == [scratch]
+        assert encoder.encode("the dog", refusing) == wanted
 
 
 def test_idle_scratches_are_bounded() -> None:

@@ -14,6 +14,7 @@ tiktoken itself is not imported, and need not be installed. Results, and types o
 * ``encode_to_numpy`` gives an array that can be written to.
 """
 
+from numbatok.compat.tiktoken import core, load, model, registry
 from numbatok.compat.tiktoken.core import Encoding
 from numbatok.compat.tiktoken.model import encoding_for_model, encoding_name_for_model
 from numbatok.compat.tiktoken.registry import get_encoding, list_encoding_names
@@ -24,8 +25,12 @@ __version__ = "0.14.0"
 __all__ = [
     "Encoding",
     "__version__",
+    "core",
     "encoding_for_model",
     "encoding_name_for_model",
     "get_encoding",
     "list_encoding_names",
+    "load",
+    "model",
+    "registry",
 ]

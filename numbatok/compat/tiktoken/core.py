@@ -137,7 +137,7 @@ class Encoding:
     def _start(self) -> "ListEncoder":
         """The compiled side, with what it has to do in the usual calls."""
         engine = self._tokenizer._start()
-        from numbatok.lists import ListEncoder
+        from numbatok.lists import ListEncoder  # after Numba, which has to be imported with care
 
         self._refusing = engine.actions((NOTHING, self._special.found))
         self._ordinary = engine.actions((NOTHING, NOTHING))
@@ -286,7 +286,7 @@ class Encoding:
             raise TypeError(f"a token must be str or bytes, not {type(token).__name__}")
         id = self._mergeable_ranks.get(token)
         if id is None:
-            id = self._special_tokens.get(token.decode(errors="replace"))
+            id = self._special_tokens.get(token.decode(errors="surrogateescape"))  # none has a surrogate
         if id is None:
             raise KeyError(token)
         return id
@@ -511,6 +511,5 @@ def _for_each(documents: list[Any], call: Callable[[Any], _Result], num_threads:
         except (TypeError, ValueError, KeyError, OverflowError) as error:
             if isinstance(error, UnicodeError):  # has arguments of its own
                 raise
-            message = error.args[0] if error.args else ""
-            raise type(error)(f"{message}\n(index {index} of the batch)") from None
+            raise type(error)(f"{error.args[0] if error.args else ''} (index {index} of the batch)") from None
     return results

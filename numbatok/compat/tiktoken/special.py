@@ -11,6 +11,7 @@ Disallowed = Literal["all"] | Collection[str]
 Policy = tuple[frozenset[str], frozenset[str]]  # special tokens that are allowed, and that are refused
 
 NOTHING: frozenset[str] = frozenset()
+MOST_POLICIES = 64  # kept, for programs that pass the same arguments with each call
 
 
 class SpecialTokens:
@@ -27,6 +28,7 @@ class SpecialTokens:
         self.names = frozenset(ids)
         self.found = frozenset(found)
         self.finds_all = self.found == self.names
+        self._policies: dict[tuple[object, object], Policy | None] = {}
 
     @functools.cached_property
     def _apart(self) -> bool:
@@ -57,13 +59,26 @@ class SpecialTokens:
 
         It does where all are treated alike, or none can hide another. Otherwise, and for wrong arguments, None.
         """
-        if self.finds_all and (allowed == "all" or (not allowed and isinstance(allowed, set | frozenset))):
-            if disallowed == "all":
-                return (self.found, NOTHING) if allowed else (NOTHING, self.found)
-            if not disallowed:
-                return (self.found, NOTHING) if allowed else (NOTHING, NOTHING)
+        if isinstance(allowed, (set, frozenset)):
+            allowed = frozenset(allowed)
+        elif allowed != "all":
+            return None
+        if not isinstance(disallowed, str):
+            disallowed = frozenset(disallowed or ())
+        arguments = allowed, disallowed
+        try:
+            return self._policies[arguments]
+        except KeyError:
+            policy = self._policy(*arguments)
+        if len(self._policies) >= MOST_POLICIES:
+            self._policies.clear()
+        self._policies[arguments] = policy
+        return policy
+
+    def _policy(self, allowed: Allowed, disallowed: Disallowed) -> Policy | None:
+        """See :meth:`for_kernel`."""
         allowed, refused = self.strings(allowed, disallowed)
-        if not isinstance(allowed, set | frozenset) or not all(isinstance(token, str) for token in allowed):
+        if not all(isinstance(token, str) for token in allowed):
             return None
         permitted = self.names & allowed
         if not permitted <= self.found or not refused <= self.found:
