@@ -121,6 +121,10 @@ POLICIES: list[dict[str, Any]] = [
     {"disallowed_special": None},
     {"disallowed_special": {""}},
     {"disallowed_special": {1}},
+    {"disallowed_special": {END: 1}.keys()},
+    {"disallowed_special": [[]]},
+    {"disallowed_special": ([],)},
+    {"allowed_special": {END: 1}.keys(), "disallowed_special": ()},
     {"allowed_special": [END]},
     {"allowed_special": (), "disallowed_special": ()},
     {"allowed_special": END, "disallowed_special": ()},
@@ -186,6 +190,16 @@ def test_no_text(small_pair, text: Any) -> None:
     compare_encoding(small_pair, text)
     for encoding in small_pair:
         assert outcome(encoding.encode_with_unstable, text) is TypeError
+
+
+def test_an_iterator_of_disallowed_tokens(small_pair) -> None:
+    """It is read once."""
+    for text in ("the dog", f"the{END}dog", "<s>"):
+        for method in ("encode", "encode_to_numpy", "encode_with_unstable"):
+            got, wanted = (
+                outcome(getattr(encoding, method), text, disallowed_special=iter([END])) for encoding in small_pair
+            )
+            compare_unstable(got, wanted)
 
 
 def test_a_subclass_of_str(small_pair) -> None:

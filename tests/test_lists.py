@@ -2,6 +2,8 @@
 
 import sys
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +24,10 @@ NUMBER = 300
 
 def encoder_of(tokenizer: Tokenizer) -> ListEncoder:
     return ListEncoder(engine_of(tokenizer), tokenizer.vocab_size)
+
+
+def allowing(encoder: ListEncoder, *allowed: str, refused: tuple[str, ...] = ()) -> Callable[[Any], list[int]]:
+    return encoder.under((frozenset(allowed), frozenset(refused)))
 
 
 @pytest.fixture(scope="module")
@@ -50,9 +56,9 @@ def test_ids_without_a_shared_int() -> None:
     tokenizer = Tokenizer.from_tiktoken(small.ID_OF, pattern=r"\w+|\W", special_tokens={"<far>": FAR})
     encoder = encoder_of(tokenizer)
     assert len(encoder._integers) == MOST_INTEGERS
-    everything = engine_of(tokenizer).everything_allowed
-    assert encoder.encode("a<far>b", everything) == [small.ID_OF[b"a"], FAR, small.ID_OF[b"b"]]
-    assert encoder.encode("ab", everything) == tokenizer.encode("ab").tolist()
+    encode = allowing(encoder, "<far>")
+    assert encode("a<far>b") == [small.ID_OF[b"a"], FAR, small.ID_OF[b"b"]]
+    assert encode("ab") == tokenizer.encode("ab").tolist()
     texts = ["a", "<far>", "b"]
     assert encoder.lists_of(tokenizer.encode_batch(texts)) == [tokenizer.encode(text).tolist() for text in texts]
 
@@ -75,23 +81,23 @@ def test_texts(encoder: ListEncoder, repeats: int) -> None:
     """Short and long, ASCII and not, and other types; the first calls too, whose scratch knows of no list."""
     tokenizer = small.by_ranks()
     fresh = encoder_of(tokenizer)
-    actions = engine_of(tokenizer).everything_allowed
+    encode = allowing(fresh, small.END)
     for text in ("the dog " * repeats, "собака 狗 " * repeats, "\ud83d the " * repeats, b"the dog " * repeats, ""):
         wanted = tokenizer.encode(text).tolist()
         for _ in range(3):
-            assert fresh.encode(text, actions) == wanted
+            assert encode(text) == wanted
 
 
 def test_nothing_is_left_behind(encoder: ListEncoder) -> None:
     """Neither lists nor references: not in a scratch, and not in the interpreter."""
-    engine = encoder.engine
+    encode = allowing(encoder)
     for _ in range(3):
-        encoder.encode("the lazy dog", engine.everything_allowed)
-    assert all(scratch.made == [] for scratch in engine._idle)
+        encode("the lazy dog")
+    assert all(scratch.made == [] for scratch in encoder.engine._idle)
     batch = small.by_ranks().encode_batch(["the lazy dog"] * 100)
     blocks = sys.getallocatedblocks()
     for _ in range(200):
-        encoder.encode("the lazy dog", engine.everything_allowed)
+        encode("the lazy dog")
         encoder.lists_of(batch)
     assert sys.getallocatedblocks() - blocks < 100
 
@@ -100,28 +106,28 @@ def test_a_refused_text_costs_no_scratch() -> None:
     """It is found before anything is changed."""
     tokenizer = small.by_ranks()
     encoder, engine = encoder_of(tokenizer), engine_of(tokenizer)
-    refusing = engine.actions((frozenset(), frozenset([small.END])))
-    encoder.encode("the dog", refusing)
+    encode = allowing(encoder, refused=(small.END,))
+    encode("the dog")
     (scratch,) = engine._idle
-    wanted = encoder.encode("the dog", refusing)
+    wanted = encode("the dog")
     for _ in range(3):
         with pytest.raises(DisallowedToken) as caught:
-            encoder.encode(f"the dog{small.END}", refusing)
+            encode(f"the dog{small.END}")
         assert (caught.value.document, caught.value.position, caught.value.token) == (0, 7, 0)
         assert engine._idle == [scratch]
-        assert encoder.encode("the dog", refusing) == wanted
+        assert encode("the dog") == wanted
 
 
 def test_idle_scratches_are_bounded() -> None:
     """Threads at once leave no more of them than an engine keeps."""
     tokenizer = small.by_ranks()
-    encoder, engine = encoder_of(tokenizer), engine_of(tokenizer)
+    encode, engine = allowing(encoder_of(tokenizer)), engine_of(tokenizer)
     start = threading.Barrier(16)
 
     def work() -> None:
         start.wait()
         for _ in range(200):
-            assert encoder.encode("the lazy dog", engine.everything_allowed) == wanted
+            assert encode("the lazy dog") == wanted
 
     wanted = tokenizer.encode("the lazy dog").tolist()
     threads = [threading.Thread(target=work) for _ in range(16)]
@@ -130,3 +136,10 @@ def test_idle_scratches_are_bounded() -> None:
     for thread in threads:
         thread.join()
     assert len(engine._idle) <= engine._most_idle
+
+
+def test_policies_are_not_kept_without_end(encoder: ListEncoder) -> None:
+    for number in range(200):
+        encode = allowing(encoder, f"no special token {number}")
+        assert encode("the dog") == allowing(encoder)("the dog")
+    assert len(encoder._encoders) <= lists_module.MOST_ENCODERS

@@ -39,6 +39,7 @@ _Result = TypeVar("_Result")
 _ALL: Literal["all"] = "all"
 
 _MOST = (1 << 32) - 1
+_MOST_TABLE = 1 << 20
 _FEW = 64  # ids up to which a dictionary's bytes joined come before a kernel's: 0.04 us an id against 2 us a call
 
 
@@ -129,20 +130,32 @@ class Encoding:
         self._special_token_values = set(special_tokens.values())
         self._tokenizer = tokenizer
         self._special = SpecialTokens(special_tokens, tokenizer.special_tokens)
-        self._finds_all = self._special.finds_all
         self._encoder: ListEncoder | None = None
-        self._refusing: npt.NDArray[np.uint8]
-        self._ordinary: npt.NDArray[np.uint8]
+        self._refusing: Callable[[str], list[int]] | None = None
+        self._ordinary: Callable[[str], list[int]] | None = None
+        self._table: list[bytes | None] | None = None
 
     def _start(self) -> "ListEncoder":
         """The compiled side, with what it has to do in the usual calls."""
         engine = self._tokenizer._start()
         from numbatok.lists import ListEncoder  # after Numba, which has to be imported with care
 
-        self._refusing = engine.actions((NOTHING, self._special.found))
-        self._ordinary = engine.actions((NOTHING, NOTHING))
-        self._encoder = ListEncoder(engine, self.n_vocab)
+        if self._encoder is None:
+            self._encoder = ListEncoder(engine, self.n_vocab)
         return self._encoder
+
+    def _start_ordinary(self) -> Callable[[str], list[int]]:
+        """What encodes a text that has ordinary text only."""
+        self._ordinary = (self._encoder or self._start()).under((NOTHING, NOTHING))
+        return self._ordinary
+
+    def _start_refusing(self) -> Callable[[str], list[int]]:
+        """What encodes a text that may have no special token."""
+        if self._special.finds_all:
+            self._refusing = (self._encoder or self._start()).under((NOTHING, self._special.found))
+        else:
+            self._refusing = functools.partial(self._encode, allowed_special=NOTHING, disallowed_special=_ALL)
+        return self._refusing
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
@@ -176,7 +189,7 @@ class Encoding:
         [31373, 995]
         """
         _check_text(text)
-        return (self._encoder or self._start()).encode(text, self._ordinary)
+        return (self._ordinary or self._start_ordinary())(text)
 
     def encode(
         self, text: str, *, allowed_special: Allowed = NOTHING, disallowed_special: Disallowed = _ALL
@@ -193,13 +206,12 @@ class Encoding:
         [27, 91, 437, 1659, 5239, 91, 29]
         """
         if type(text) is str:
-            encoder = self._encoder or self._start()
             try:
-                if allowed_special is NOTHING and disallowed_special is _ALL and self._finds_all:
-                    return encoder.encode(text, self._refusing)
+                if allowed_special is NOTHING and disallowed_special is _ALL:
+                    return (self._refusing or self._start_refusing())(text)
                 policy = self._special.for_kernel(allowed_special, disallowed_special)
                 if policy is not None:
-                    return encoder.encode(text, encoder.engine.actions(policy))
+                    return (self._encoder or self._start()).under(policy)(text)
             except DisallowedToken:
                 pass
         return self._encode(text, allowed_special, disallowed_special)
@@ -317,11 +329,13 @@ class Encoding:
         >>> encoding.decode([31373, 995])
         'hello world'
         """
-        if type(tokens) is list and len(tokens) <= _FEW:
+        if type(tokens) is list and 0 < len(tokens) <= _FEW:
             try:
-                return b"".join(map(self._bytes_of.__getitem__, array("I", tokens))).decode("utf-8", errors)
-            except KeyError:
-                pass
+                if min(tokens) >= 0:
+                    table = self._table or self._make_table()
+                    return b"".join([table[id] for id in tokens]).decode("utf-8", errors)  # type: ignore[misc]
+            except (TypeError, ValueError, IndexError):
+                pass  # raised again, or not, where ids are looked at one by one
         return self.decode_bytes(tokens).decode("utf-8", errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
@@ -406,6 +420,11 @@ class Encoding:
         """The bytes of each id. Of two special tokens with one id the first counts."""
         specials = {id: token.encode() for token, id in reversed(self._special_tokens.items())}
         return specials | {rank: token for token, rank in self._mergeable_ranks.items()}
+
+    def _make_table(self) -> list[bytes | None]:
+        """The bytes of each id at its place, None where there is no such id; only the first of very large ids."""
+        self._table = [self._bytes_of.get(id) for id in range(min(self.n_vocab, _MOST_TABLE))]
+        return self._table
 
     @functools.cached_property
     def _completions(self) -> Completions:

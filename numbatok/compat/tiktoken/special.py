@@ -59,17 +59,17 @@ class SpecialTokens:
 
         It does where all are treated alike, or none can hide another. Otherwise, and for wrong arguments, None.
         """
-        if isinstance(allowed, (set, frozenset)):
+        if type(allowed) is set:
             allowed = frozenset(allowed)
-        elif allowed != "all":
-            return None
-        if not isinstance(disallowed, str):
-            disallowed = frozenset(disallowed or ())
+        if type(disallowed) is set or type(disallowed) is list:
+            disallowed = frozenset(disallowed)
         arguments = allowed, disallowed
         try:
             return self._policies[arguments]
         except KeyError:
             policy = self._policy(*arguments)
+        except TypeError:  # there is something in them that can't be hashed, which no str is
+            return None
         if len(self._policies) >= MOST_POLICIES:
             self._policies.clear()
         self._policies[arguments] = policy
@@ -77,8 +77,10 @@ class SpecialTokens:
 
     def _policy(self, allowed: Allowed, disallowed: Disallowed) -> Policy | None:
         """See :meth:`for_kernel`."""
+        if not isinstance(disallowed, str | tuple | frozenset):  # an iterator gives its items once
+            return None
         allowed, refused = self.strings(allowed, disallowed)
-        if not all(isinstance(token, str) for token in allowed):
+        if not isinstance(allowed, set | frozenset) or not all(isinstance(token, str) for token in allowed):
             return None
         permitted = self.names & allowed
         if not permitted <= self.found or not refused <= self.found:
