@@ -53,6 +53,8 @@ class Tokenizer:
         self._parts = parts
         self._vocabulary = parts.vocabulary
         self._added = parts.added_tokens
+        others = [*self._added.content_of, *(number for number, _ in parts.unreachable)]
+        self._vocab_size = max([int(self._vocabulary.ids.max()), *others]) + 1
         self._engine: Engine | None = None
 
     # --- loading and identity ---
@@ -180,8 +182,7 @@ class Tokenizer:
     @property
     def vocab_size(self) -> int:
         """One more than the largest id: the rows that an embedding table needs."""
-        others = [*self._added.content_of, *(number for number, _ in self._parts.unreachable)]
-        return max([int(self._vocabulary.ids.max()), *others]) + 1
+        return self._vocab_size
 
     @property
     def special_tokens(self) -> dict[str, int]:

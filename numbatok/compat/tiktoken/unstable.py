@@ -3,9 +3,11 @@
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from heapq import heapify, heappop, heappush
+from itertools import chain
 
 import numpy as np
 
+from numbatok.memory import without_collection
 from numbatok.patterns import unicode
 from numbatok.patterns.fallback import compile_with_regex
 from numbatok.patterns.known import walk_of
@@ -77,7 +79,7 @@ class Completions:
         encode_batch: Callable[[list[str]], list[list[int]]],
     ) -> None:
         self._ranks = ranks
-        self._bytes_of = bytes_of
+        self._lengths = {id: len(token) for id, token in bytes_of.items()}
         self._encode_batch = encode_batch
         self._tokens = sorted(ranks)
         self._longest = max(map(len, self._tokens))
@@ -85,8 +87,9 @@ class Completions:
 
     def of(self, unstable: bytes) -> list[list[int]]:
         """The completions of these bytes, each once, in no particular order."""
-        if not unstable:
-            return []
+        return without_collection(lambda: self._completions(unstable)) if unstable else []
+
+    def _completions(self, unstable: bytes) -> list[list[int]]:
         found: set[tuple[int, ...]] = {(self._ranks[token],) for token in self._beginning_with(unstable)}
         texts, encoded = [], []
         for place in range(max(1, len(unstable) - self._longest), len(unstable)):
@@ -96,8 +99,15 @@ class Completions:
                     texts.append(whole.decode())
                 except UnicodeDecodeError:
                     encoded.append(merge_bytes(whole, self._ranks))
-        for ids in [*encoded, *self._encode_batch(texts)]:
-            found.add(tuple(ids[: self._reaching(ids, len(unstable))]))
+        lengths, size = self._lengths, len(unstable)
+        for ids in chain(encoded, self._encode_batch(texts)):
+            reached = count = 0
+            for id in ids:
+                reached += lengths[id]
+                count += 1
+                if reached >= size:
+                    break
+            found.add(tuple(ids[:count]))
         space = next((space for space in self._spaces if unstable.endswith(space)), b"")
         if space and len(space) < len(unstable):
             rest = unstable[: -len(space)]
@@ -106,15 +116,6 @@ class Completions:
 
     def _beginning_with(self, prefix: bytes) -> list[bytes]:
         """The tokens that begin so."""
-        first = last = bisect_left(self._tokens, prefix)
-        while last < len(self._tokens) and self._tokens[last].startswith(prefix):
-            last += 1
+        first = bisect_left(self._tokens, prefix)
+        last = bisect_left(self._tokens, True, first, key=lambda token: not token.startswith(prefix))
         return self._tokens[first:last]
-
-    def _reaching(self, ids: list[int], size: int) -> int:
-        """How many of the ids it takes to have so many bytes."""
-        for count, id in enumerate(ids, 1):
-            size -= len(self._bytes_of[id])
-            if size <= 0:
-                return count
-        return len(ids)
