@@ -1,6 +1,5 @@
 """Ids as lists: what other libraries' interfaces return. Importing this module imports Numba."""
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,18 +11,18 @@ from numbatok.engine import Engine
 from numbatok.errors import DisallowedToken
 from numbatok.ids import Ids
 from numbatok.kernels import dtypes, lists
+from numbatok.locks import building
 from numbatok.memory import address_of
 
 MOST_INTEGERS = 1 << 20  # 40 MB at worst, where a vocabulary has so many ids
 MOST_ENCODERS = 64
 
-_growing = threading.Lock()
 _integers: list[int] = []
 
 
 def shared_integers(count: int) -> list[int]:
     """The ints that all lists hold: at least those below ``count``, or MOST_INTEGERS, each at its place."""
-    with _growing:
+    with building:
         _integers.extend(range(len(_integers), min(count, MOST_INTEGERS)))
     return _integers
 

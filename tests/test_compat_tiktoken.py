@@ -5,6 +5,7 @@ import gc
 import hashlib
 import inspect
 import json
+import os
 import pickle
 import random
 import sys
@@ -723,6 +724,35 @@ def test_names() -> None:
     for wrong in ("gpt3", "", None, 5):
         assert outcome(compat.get_encoding, wrong) is outcome(reference_module.get_encoding, wrong) is ValueError
     assert compat.get_encoding("gpt2") is compat.get_encoding("gpt2")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_fork_while_an_encoding_is_made() -> None:
+    """The child does not wait for a lock that nobody in it holds."""
+    code = """
+        import os, signal, threading
+        import numbatok.compat.tiktoken as tiktoken
+
+        stop = threading.Event()
+
+        def load():
+            while not stop.is_set():
+                tiktoken.registry.ENCODINGS.clear()
+                tiktoken.get_encoding("gpt2")
+
+        thread = threading.Thread(target=load)
+        thread.start()
+        for _ in range(10):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(30)
+                tiktoken.get_encoding("r50k_base")
+                os._exit(0)
+            print(os.waitpid(child, 0)[1])
+        stop.set()
+        thread.join()
+    """
+    assert output_of(code).split() == ["0"] * 10
 
 
 PLUGIN = """

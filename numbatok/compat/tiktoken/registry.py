@@ -9,8 +9,10 @@ from typing import Any
 
 from numbatok.compat.tiktoken.core import Encoding
 from numbatok.loading import embedded
+from numbatok.locks import taken_by_fork
 
 _lock = threading.RLock()
+taken_by_fork.insert(0, _lock)  # a child would wait for ever for an encoding that was being made
 #: The encodings that :func:`get_encoding` has given so far.
 ENCODINGS: dict[str, Encoding] = {}
 #: What makes the arguments of each encoding, or None until someone asks for a name that is not embedded.
