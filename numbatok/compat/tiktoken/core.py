@@ -188,7 +188,8 @@ class Encoding:
         >>> encoding.encode_ordinary("hello world")
         [31373, 995]
         """
-        _check_text(text)
+        if type(text) is not str:  # nor is it of a subclass, mostly
+            _check_text(text)
         return (self._ordinary or self._start_ordinary())(text)
 
     def encode(
