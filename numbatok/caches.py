@@ -62,14 +62,14 @@ class CacheBudget:
     """The caches of one tokenizer's scratches, and what they may take together."""
 
     def __init__(self, own: int | None = None) -> None:
-        self._own = own
+        self.own = own
         self._lock = threading.Lock()
         self._scratches: weakref.WeakSet[Scratch] = weakref.WeakSet()
 
     @property
     def size(self) -> int:
         """Bytes that all may take together."""
-        return get_cache_budget() if self._own is None else self._own
+        return get_cache_budget() if self.own is None else self.own
 
     def add(self, scratch: "Scratch") -> None:
         """Let a new scratch be one of those that share the budget."""

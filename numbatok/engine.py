@@ -142,13 +142,13 @@ class Engine:
             return scratch
 
     def _put_back(self, scratch: Scratch) -> None:
-        if len(self._idle) < self._most_idle and scratch.budget is self._budget:
+        if len(self._idle) < self._most_idle:
             self._idle.append(scratch)
 
     def clear_caches(self, cache_budget: int | None) -> None:
-        """Forget the scratches, those in use once they are put back; new ones share a budget of their own."""
-        self._budget = CacheBudget(cache_budget)
-        self._idle = []
+        """Forget the scratches that nobody uses now, and let all share another budget."""
+        self._budget.own = cache_budget
+        self._idle.clear()
 
     def cache_info(self) -> CacheInfo:
         """What is in the caches."""

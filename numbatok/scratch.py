@@ -52,6 +52,9 @@ class Scratch:
         self.small_output = np.empty(text.SHORT_TEXT + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         self._wave_output: npt.NDArray[np.generic] = self.small_output
         self.use_small_output()
+        self.made: list[list[int]] = []  # where kernels.lists puts what it makes
+        self.listing = np.array([0, 0, id(self.made)], np.int64)
+        self.listing_address = address_of(self.listing)
         self.record[dtypes.WORK_UNTIL] = dtypes.NO_UNTIL
         self.record[dtypes.WORK_LEFT] = PAUSE_BYTES
         self.record[dtypes.WORK_TASK] = -1

@@ -56,6 +56,8 @@ class Tokenizer:
         self._parts = parts
         self._vocabulary = parts.vocabulary
         self._added = parts.added_tokens
+        others = [*self._added.content_of, *(number for number, _ in parts.unreachable)]
+        self._vocab_size = max([int(self._vocabulary.ids.max()), *others]) + 1
         self._cache_budget: int | None = None
         self._engine: Engine | None = None
 
@@ -184,8 +186,7 @@ class Tokenizer:
     @property
     def vocab_size(self) -> int:
         """One more than the largest id: the rows that an embedding table needs."""
-        others = [*self._added.content_of, *(number for number, _ in self._parts.unreachable)]
-        return max([int(self._vocabulary.ids.max()), *others]) + 1
+        return self._vocab_size
 
     @property
     def special_tokens(self) -> dict[str, int]:
@@ -484,7 +485,7 @@ class Tokenizer:
         return self._engine.cache_info()
 
     def clear_cache(self) -> None:
-        """Give the caches' memory back and count anew; calls that are under way go on with theirs."""
+        """Give the caches' memory back and count anew; calls that are under way keep theirs."""
         if self._engine is not None:
             self._engine.clear_caches(self._cache_budget)
 

@@ -7,6 +7,6 @@
 
 ``encode`` runs them over documents; ``added`` finds the added tokens between, ``normal`` whether a text is normal, and
 ``cuts`` where a pretoken may be cut further. ``decode`` goes back; ``text`` finds and checks what Python keeps in
-memory; ``spelled`` reads the merges of a file, ``build`` makes a tokenizer's tables.
+memory, and ``lists`` makes lists of ids; ``spelled`` reads the merges of a file, ``build`` makes a tokenizer's tables.
 ``dtypes`` draws the layouts, ``jit`` is where compiling happens, ``intrinsics`` where LLVM is spoken to.
 """

@@ -591,6 +591,52 @@ def utf8_of_str(typingctx, object_id):
 
 
 @intrinsic
+def new_list(typingctx, length):
+    """``id`` of a new list whose items are to be set before anyone sees it, or 0 where memory is short; owned."""
+    signature = types.int64(types.int64)
+
+    def codegen(context, builder, signature, args):
+        made = builder.ptrtoint(_python_call(builder, "PyList_New", _BYTE_POINTER, [(_I64, args[0])]), _I64)
+        with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", made, ir.Constant(_I64, 0))):
+            _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
+        return made
+
+    return signature, codegen
+
+
+@intrinsic
+def share_item(typingctx, target_id, index, source_id, place):
+    """``target[index] = source[place]`` of two lists; both must be inside."""
+    signature = types.void(types.int64, types.int64, types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        target, source = (builder.inttoptr(args[number], _BYTE_POINTER) for number in (0, 2))
+        item = _python_call(builder, "PyList_GetItem", _BYTE_POINTER, [(_BYTE_POINTER, source), (_I64, args[3])])
+        _python_call(builder, "Py_IncRef", ir.VoidType(), [(_BYTE_POINTER, item)])
+        arguments = [(_BYTE_POINTER, target), (_I64, args[1]), (_BYTE_POINTER, item)]
+        _python_call(builder, "PyList_SetItem", _I32, arguments)
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def append_item(typingctx, target_id, item_id):
+    """``target.append(item)``, and give up the owned item; returns a negative number where memory is short."""
+    signature = types.int64(types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        target, item = (builder.inttoptr(arg, _BYTE_POINTER) for arg in args)
+        status = _python_call(builder, "PyList_Append", _I32, [(_BYTE_POINTER, target), (_BYTE_POINTER, item)])
+        with cgutils.if_unlikely(builder, builder.icmp_signed("<", status, ir.Constant(_I32, 0))):
+            _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
+        _python_call(builder, "Py_DecRef", ir.VoidType(), [(_BYTE_POINTER, item)])
+        return builder.sext(status, _I64)
+
+    return signature, codegen
+
+
+@intrinsic
 def characters_of_str(typingctx, object_id):
     """(address, characters, kind, is ASCII) of a ``str``'s own memory; ``kind`` is 1, 2 or 4 bytes a character.
 

@@ -86,8 +86,8 @@ ENCODINGS = {
     "o200k_harmony": Encoding(
         "o200k_base",
         _O200K,
-        {_HARMONY.get(number, f"<|reserved_{number}|>"): number for number in range(199998, 201088)}
-        | {"<|endofprompt|>": 200018},
+        {"<|endofprompt|>": 200018}
+        | {_HARMONY.get(number, f"<|reserved_{number}|>"): number for number in range(199998, 201088)},
     ),
 }
 

@@ -24,7 +24,7 @@ _NAMES = {
     "gpt2": "gpt2 gpt-2",
 }
 #: What the names of other models begin with; the first that fits counts.
-_PREFIXES = (
+PREFIXES = (
     ("o200k_base", ("o1-", "o3-", "o4-mini-", "gpt-5", "gpt-4.5-", "gpt-4.1-", "chatgpt-4o-", "gpt-4o-")),
     ("cl100k_base", ("gpt-4-", "gpt-3.5-turbo-", "gpt-35-turbo-")),
     ("o200k_harmony", ("gpt-oss-",)),
@@ -32,7 +32,8 @@ _PREFIXES = (
     ("cl100k_base", ("ft:gpt-4", "ft:gpt-3.5-turbo", "ft:davinci-002", "ft:babbage-002")),
 )
 
-_ENCODING_OF = {model: encoding for encoding, models in _NAMES.items() for model in models.split()}
+#: The encoding of each model by its whole name.
+ENCODING_OF = {model: encoding for encoding, models in _NAMES.items() for model in models.split()}
 
 
 def encoding_name_for_model(model: str) -> str:
@@ -41,10 +42,10 @@ def encoding_name_for_model(model: str) -> str:
     >>> numbatok.encoding_name_for_model("gpt-4o-2024-05-13")
     'o200k_base'
     """
-    known = _ENCODING_OF.get(model)
+    known = ENCODING_OF.get(model)
     if known is not None:
         return known
-    for encoding, prefixes in _PREFIXES:
+    for encoding, prefixes in PREFIXES:
         if model.startswith(prefixes):
             return encoding
     raise KeyError(f"no encoding is known for the model {model!r}; numbatok.get_encoding takes an encoding's name")

@@ -10,7 +10,7 @@ import numpy as np
 from numbatok.added_tokens import AddedToken, AddedTokens
 from numbatok.errors import VocabularyError
 from numbatok.parts import Parts
-from numbatok.patterns.rules import Split
+from numbatok.patterns.rules import Split, SplitRule
 from numbatok.vocabulary import Vocabulary
 
 _LINES = re.compile(rb"(?:[A-Za-z0-9+/]+={0,2} [0-9]{1,10}\r?\n)*(?:[A-Za-z0-9+/]+={0,2} [0-9]{1,10})?")
@@ -80,7 +80,12 @@ def build(
         tokens = list(filter(None, tokens))
     vocabulary = Vocabulary.from_ranks(tokens, ranks)
     check_ids(vocabulary, added)
-    return Parts(vocabulary, AddedTokens(added), (Split(pattern),), unreachable=unreachable, name=name)
+    return Parts(vocabulary, AddedTokens(added), matches_of(pattern), unreachable=unreachable, name=name)
+
+
+def matches_of(pattern: str) -> SplitRule:
+    """The split rule that tiktoken makes of a pattern: its matches, without the text between them."""
+    return (Split(pattern, "removed", invert=True),)
 
 
 def check_ids(vocabulary: Vocabulary, added: Sequence[AddedToken]) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 from numbatok.added_tokens import AddedToken, AddedTokens
 from numbatok.errors import VocabularyError
 from numbatok.loading.checks import as_list, as_object, brief, take
+from numbatok.loading.rank_file import matches_of
 from numbatok.parts import Parts
-from numbatok.patterns.rules import Split
 from numbatok.vocabulary import Vocabulary
 
 #: The special tokens of files that don't list theirs (before version 7), by their ids; mistral-common names them so.
@@ -51,7 +51,7 @@ def build(settings: dict[str, Any], name: str) -> Parts:
         raise VocabularyError(f"Tekken: no token has rank {missing}; wanted {count} from 0 on")
     ranks = range(count)
     vocabulary = Vocabulary.from_ranks([tokens[rank] for rank in ranks], [specials + rank for rank in ranks])
-    return Parts(vocabulary, AddedTokens(_special_tokens(settings, specials)), (Split(pattern),), name=name)
+    return Parts(vocabulary, AddedTokens(_special_tokens(settings, specials)), matches_of(pattern), name=name)
 
 
 def _special_tokens(settings: dict[str, Any], count: int) -> list[AddedToken]:
