@@ -68,11 +68,12 @@ class Engine:
             view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT if ascii_changes else dtypes.ANY_NON_ASCII
         elif self._cuts_text or parts.normalizer is not None:
             view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT
-        self._frames = {
+        self._frames: dict[tuple[bool, bool | None], Frame] = {
             (pair, special): frame_of(parts.template.pair if pair else parts.template.single, special)
             for pair in (False, True)
             for special in (False, True)
         }
+        self._frames[False, None] = Frame([Text("A")])
         self._around = {special: self._frames[False, special].around() for special in (False, True)}
         self._last_transcoded = (0, 0, ""), 0
         self._seeds = random.Random()
@@ -176,17 +177,24 @@ class Engine:
         scratch.shrink()
         return ids
 
+    def frame(self, pair: bool, special: bool) -> Frame:
+        """What is put around a text, or a pair, with the template's special tokens or without."""
+        return self._frames[pair, special]
+
     def encode_batch(
         self,
         texts: list[Any],
         seconds: list[Any] | None,
         actions: npt.NDArray[np.uint8],
         errors: str,
-        special: bool,
+        special: bool | None,
         *,
         count_only: bool = False,
     ) -> "Encoded":
-        """Ids of all texts, or pairs where ``seconds`` are given, flat; of ``count_only`` only where they would be."""
+        """Ids of all texts, or pairs where ``seconds`` are given, flat; of ``count_only`` only where they would be.
+
+        With ``special`` None each text stands for itself, whatever the template makes of it.
+        """
         kept: list[Any] = []  # what the documents point into, besides the texts
         frame, documents = self._documents(texts, seconds, actions, errors, special, kept)
         ends = np.empty(len(documents.addresses), np.int64)
@@ -230,7 +238,7 @@ class Engine:
         seconds: list[Any] | None,
         actions: npt.NDArray[np.uint8],
         errors: str,
-        special: bool,
+        special: bool | None,
         kept: list[Any],
     ) -> tuple[Frame, Documents]:
         """(template, documents) of texts or pairs; what they point into, besides the texts, goes to ``kept``."""

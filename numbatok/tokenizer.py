@@ -2,7 +2,7 @@
 
 import codecs
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from os import PathLike
@@ -27,6 +27,7 @@ from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte
 if TYPE_CHECKING:
     from numbatok.engine import Engine
     from numbatok.patterns.fallback import RegexRule
+    from numbatok.windows import Strategy, Windows
 
 # The defaults of encoding calls: told by identity, which costs a short call less than comparing.
 _ALL: Literal["all"] = "all"
@@ -344,8 +345,7 @@ class Tokenizer:
         """
         documents = _as_documents(texts)
         seconds = None if pairs is None else _as_documents(pairs)
-        if seconds is not None and len(seconds) != len(documents):
-            raise ValueError(f"{len(documents)} texts are given with {len(seconds)} pairs; each text needs one")
+        _check_pairs(documents, seconds)
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
         try:
@@ -354,6 +354,117 @@ class Tokenizer:
             raise self._disallowed(found, documents, seconds, f" at index {found.document} of the batch") from None
         types = types_of(encoded.frame, encoded.documents, encoded.ends) if encoded.frame.types.any() else None
         return TokenBatch(encoded.ids, encoded.offsets, types)
+
+    def encode_windows(
+        self,
+        texts: Iterable[Text],
+        pairs: Iterable[Text] | None = None,
+        *,
+        max_length: int | None,
+        stride: int = 0,
+        strategy: "Strategy" = "longest_first",
+        direction: Literal["left", "right"] = "right",
+        overflow: bool = True,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> "Windows":
+        """The ids of many texts, or pairs, in rows of at most ``max_length``, as ``tokenizers`` truncates them.
+
+        Parameters
+        ----------
+        texts, pairs : as :meth:`encode_batch` takes them
+        max_length : most ids of a row, the template's special tokens among them; None cuts nothing
+        stride : how many ids of a text each window repeats of the one before
+        strategy : which text of a pair is cut: ``"longest_first"`` the longer one down to the other, then both;
+            ``"only_first"``, ``"only_second"``
+        direction : where ids are cut off, and so which end the first window is at: ``"right"`` keeps a text's beginning
+        overflow : whether what is cut off comes in windows of its own; else there is one row for each text
+        add_special_tokens, allowed_special, disallowed_special, errors : as in :meth:`encode`
+
+        Returns
+        -------
+        (batch, owners, words) : a :class:`TokenBatch` of the rows; int64, the index of the text that each is of; None.
+            Where both texts of a pair are cut, each window of one goes with each of the other.
+
+        Raises ValueError, besides those of :meth:`encode_batch`, where ``max_length`` leaves no room for more than the
+        stride, or a pair is too long though the text that may be cut is cut away; it names the pair.
+
+        >>> windows = numbatok.get_encoding("gpt2").encode_windows(["a b c d e"], max_length=3, stride=1)
+        >>> windows.batch.tolist(), windows.owners
+        ([[64, 275, 269], [269, 288, 304]], array([0, 0]))
+        """
+        from numbatok.windows import Texts, checked_cut, cut_texts
+
+        cut = checked_cut(max_length, stride, strategy, direction, overflow, pairs is not None)
+        documents = _as_documents(texts)
+        seconds = None if pairs is None else _as_documents(pairs)
+        _check_pairs(documents, seconds)
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        sides: list[Texts] = []
+        for which in (documents, seconds):
+            if which is None:
+                continue
+            try:
+                encoded = engine.encode_batch(which, None, actions, errors, None)
+            except DisallowedToken as found:
+                found.second = which is seconds
+                where = f" at index {found.document} of the batch"
+                raise self._disallowed(found, documents, seconds, where) from None
+            sides.append(Texts(encoded.ids, encoded.offsets))
+        return cut_texts(engine.frame(pairs is not None, bool(add_special_tokens)), sides[0], (*sides, None)[1], cut)
+
+    def encode_words(
+        self,
+        documents: Iterable[Iterable[str]],
+        pairs: Iterable[Iterable[str]] | None = None,
+        *,
+        max_length: int | None = None,
+        stride: int = 0,
+        strategy: "Strategy" = "longest_first",
+        direction: Literal["left", "right"] = "right",
+        overflow: bool = False,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+    ) -> "Windows":
+        """The ids of documents that come as words, and the word that each id is of.
+
+        Each word is encoded by itself, as ``tokenizers`` does with ``is_pretokenized=True``: GPT-2's tokens for words
+        inside a text begin with a space, so give it ``" world"`` for those. ``documents`` and ``pairs`` hold sequences
+        of ``str``; the other arguments and exceptions are those of :meth:`encode_windows`, but that nothing is cut
+        unless ``max_length`` is given.
+
+        Returns (batch, owners, words): int32 ``words`` has, for each of ``batch.ids``, the index of its word in its
+        document, or in the second document of a pair, and -1 for the template's special tokens.
+
+        >>> numbatok.get_encoding("gpt2").encode_words([["Hello", " tokenizer"], [" world"]])[::2]
+        (TokenBatch(2 documents, 4 ids), array([0, 1, 1, 0], dtype=int32))
+        """
+        from numbatok.windows import Texts, checked_cut, cut_texts, texts_of_words, word_at, words_of
+
+        cut = checked_cut(max_length, stride, strategy, direction, overflow, pairs is not None)
+        given = [words_of(documents, "documents")]
+        if pairs is not None:
+            given.append(words_of(pairs, "pairs"))
+            if len(given[0][1]) != len(given[1][1]):
+                raise ValueError(
+                    f"{len(given[0][1]) - 1} documents are given with {len(given[1][1]) - 1} pairs; each needs one"
+                )
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, "strict")
+        sides: list[Texts] = []
+        for words, edges in given:
+            try:
+                encoded = engine.encode_batch(words, None, actions, "strict", None)
+            except DisallowedToken as found:
+                document, word = word_at(found.document, edges)
+                where = f" at index {word} of the {'' if not sides else 'second '}document at index {document}"
+                raise self._disallowed(found, words, None, where, "word") from None
+            sides.append(texts_of_words(encoded.ids, encoded.offsets, edges))
+        return cut_texts(engine.frame(pairs is not None, bool(add_special_tokens)), sides[0], (*sides, None)[1], cut)
 
     def count(
         self,
@@ -468,7 +579,12 @@ class Tokenizer:
         return engine.actions(self._added.policy(allowed, disallowed))
 
     def _disallowed(
-        self, found: DisallowedToken, texts: list[Any], seconds: list[Any] | None, where: str
+        self,
+        found: DisallowedToken,
+        texts: Sequence[Any],
+        seconds: Sequence[Any] | None,
+        where: str,
+        kind: str = "text",
     ) -> ValueError:
         """The error for a disallowed token: which, where, and what to do."""
         token = self._added[found.token].content
@@ -477,7 +593,7 @@ class Tokenizer:
             text = seconds[found.document]
             where = f" of the pair's second text{where}"
         elif where:
-            where = f" of the text{where}"
+            where = f" of the {kind}{where}"
         if isinstance(text, str):
             place = f"character {character_at_byte(text, found.position)}"
         else:
@@ -534,6 +650,12 @@ def _regex_rule(parts: Parts) -> "RegexRule | None":
         warnings.warn(f"the package regex runs a split rule, slowly: {error}", RuntimeWarning, stacklevel=4)
         return rule
     return None
+
+
+def _check_pairs(texts: list[Text], pairs: list[Text] | None) -> None:
+    """ValueError unless there are as many second texts as first ones, if there are any."""
+    if pairs is not None and len(pairs) != len(texts):
+        raise ValueError(f"{len(texts)} texts are given with {len(pairs)} pairs; each text needs one")
 
 
 def _as_documents(texts: Iterable[Text]) -> list[Text]:
