@@ -27,6 +27,7 @@ from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte
 if TYPE_CHECKING:
     from numbatok.engine import Engine
     from numbatok.patterns.fallback import RegexRule
+    from numbatok.segments import Kind
     from numbatok.windows import Strategy, Windows
 
 # The defaults of encoding calls: told by identity, which costs a short call less than comparing.
@@ -465,6 +466,38 @@ class Tokenizer:
                 raise self._disallowed(found, words, None, where, "word") from None
             sides.append(texts_of_words(encoded.ids, encoded.offsets, edges))
         return cut_texts(engine.frame(pairs is not None, bool(add_special_tokens)), sides[0], (*sides, None)[1], cut)
+
+    def encode_segments(self, segments: "Iterable[tuple[Text, Kind]]", *, errors: Errors = _STRICT) -> TokenBatch:
+        """The ids of a prompt in segments, of which only those declared special become special tokens.
+
+        Parameters
+        ----------
+        segments : (content, kind) each, where the kind is
+
+            * ``"special"``: the content is one special token, or another added token, and becomes its id;
+            * ``"text"``: a text as :meth:`encode` takes it, in which special tokens are ordinary text. Added tokens
+              that are not special (:attr:`added_tokens`) still become their ids;
+            * ``"plain"``: a text in which these are ordinary text, too. Some models have control tokens among them,
+              such as ``</s>`` of Phi 3 or ``<tool_call>`` of Qwen 3: take it for what users write.
+        errors : as :meth:`encode` has it
+
+        Returns
+        -------
+        A batch of a document for each segment: ``batch.ids`` are the ids of the whole, and segment ``i`` is
+        ``ids[offsets[i]:offsets[i + 1]]``.
+
+        Each segment is a text of its own: nothing merges across a seam, and a normalizer or a prefix space counts from
+        its start; to have two texts merged, join them. The template's special tokens are not added. Raises ValueError
+        for a special segment that is none, and for a text that the vocabulary merges into a special token.
+
+        >>> tok = numbatok.get_encoding("gpt2").add_special_tokens(["<|user|>"])
+        >>> tok.encode_segments([("<|user|>", "special"), ("Hello <|user|>", "text")]).tolist()
+        [[50257], [15496, 1279, 91, 7220, 91, 29]]
+        """
+        from numbatok.segments import encode_segments
+
+        check_errors(errors)
+        return encode_segments(self._engine or self._start(), self._parts, segments, errors)
 
     def count(
         self,
