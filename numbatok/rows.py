@@ -185,7 +185,7 @@ def pack(batch: TokenBatch, length: int, separator: int | None) -> Packed:
 
 def to_arrow(batch: TokenBatch) -> Any:
     """A ``pyarrow.ListArray`` or ``LargeListArray`` of uint32."""
-    pyarrow = _library("pyarrow", "arrow", "to_arrow")
+    pyarrow = library("pyarrow", "arrow", "TokenBatch.to_arrow")
     ids, offsets = as_flat_ids(batch, 0)
     values = pyarrow.array(ids)
     if int(offsets[-1]) < 1 << 31:
@@ -195,7 +195,7 @@ def to_arrow(batch: TokenBatch) -> Any:
 
 def to_awkward(batch: TokenBatch) -> Any:
     """An ``awkward.Array`` of lists of uint32."""
-    awkward = _library("awkward", "awkward", "to_awkward")
+    awkward = library("awkward", "awkward", "TokenBatch.to_awkward")
     ids, offsets = as_flat_ids(batch, 0)
     layout = awkward.contents.ListOffsetArray(awkward.index.Index64(offsets), awkward.contents.NumpyArray(ids))
     return awkward.Array(layout)
@@ -203,7 +203,7 @@ def to_awkward(batch: TokenBatch) -> Any:
 
 def to_torch(batch: TokenBatch) -> tuple[Any, Any]:
     """(ids, offsets) as tensors."""
-    torch = _library("torch", "torch", "to_torch")
+    torch = library("torch", "torch", "TokenBatch.to_torch")
     ids, offsets = as_flat_ids(batch, 0)
     if int(ids.max(initial=0)) < 1 << 31:
         # Few operations of torch know uint32. It warns of memory that may not be written to.
@@ -213,9 +213,9 @@ def to_torch(batch: TokenBatch) -> tuple[Any, Any]:
     return torch.from_numpy(values), torch.from_numpy(offsets)
 
 
-def _library(name: str, extra: str, method: str) -> Any:
+def library(name: str, extra: str, method: str) -> Any:
     """An optional library, or the ImportError that says how to get it."""
     try:
         return import_module(name)
     except ImportError:
-        raise ImportError(f"TokenBatch.{method} needs {name}: pip install numbatok[{extra}]") from None
+        raise ImportError(f"{method} needs {name}: pip install numbatok[{extra}]") from None

@@ -26,8 +26,10 @@ from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte
 
 if TYPE_CHECKING:
     from numbatok.engine import Engine
+    from numbatok.explain import Explanation
     from numbatok.patterns.fallback import RegexRule
     from numbatok.segments import Kind
+    from numbatok.tables import VocabularyTable
     from numbatok.windows import Strategy, Windows
 
 # The defaults of encoding calls: told by identity, which costs a short call less than comparing.
@@ -217,6 +219,65 @@ class Tokenizer:
         if isinstance(id, bool | np.bool_ | np.timedelta64) or not isinstance(id, int | np.integer):
             raise TypeError(f"id must be an integer, not {type(id).__name__}")
         return self._parts.token(int(id))
+
+    def vocabulary(self) -> "VocabularyTable":
+        """All tokens as columns, in order of their ids: ids, bytes, text, rank, kind.
+
+        >>> table = numbatok.get_encoding("gpt2").vocabulary()
+        >>> table
+        <numbatok.VocabularyTable 50257 tokens: 256 unit, 50000 merged, 1 special>
+        >>> [row.text for row in table if row.bytes.endswith(b"izer")]
+        ['izer', ' organizer', ' fertilizer']
+        """
+        from numbatok.tables import vocabulary_table
+
+        return vocabulary_table(self._parts)
+
+    def merges(self) -> list[tuple[bytes, bytes]]:
+        """The merges in order of rank: the bytes of the two tokens that become one.
+
+        A rank file has no list of merges; of it each way to cut a token into two tokens is one, as :meth:`save` writes
+        them.
+
+        >>> numbatok.get_encoding("gpt2").merges()[:2]
+        [(b' ', b't'), (b' ', b'a')]
+        """
+        from numbatok.tables import merges
+
+        return merges(self._parts)
+
+    def explain(
+        self,
+        text: Text,
+        *,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> "Explanation":
+        """The pieces of a text, each with the merges that made its ids, in order; a notebook shows them.
+
+        The arguments and exceptions are those of :meth:`encode`. The template's special tokens are left out. ValueError
+        for a tokenizer with dropout, whose merges are others each time.
+
+        >>> numbatok.get_encoding("gpt2").explain("the end")
+        "the" -> 1169
+            [t] [h] [e]
+            [t] [he]    rank 258: [h] [e]
+            [the]    rank 1169: [t] [he]
+        " end" -> 886
+            [ ] [e] [n] [d]
+            [ ] [en] [d]    rank 268: [e] [n]
+            [ ] [end]    rank 437: [en] [d]
+            [ end]    rank 886: [ ] [end]
+        """
+        from numbatok.explain import explain
+
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        try:
+            return explain(engine, self._parts, text, actions, errors)
+        except DisallowedToken as found:
+            raise self._disallowed(found, [text], None, "") from None
 
     def add_tokens(
         self,
