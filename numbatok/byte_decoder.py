@@ -1,5 +1,6 @@
 """From ids to bytes, by a table."""
 
+import functools
 from collections.abc import Iterable
 
 import numpy as np
@@ -47,6 +48,14 @@ class ByteDecoder:
             table = np.full(limit, decode.UNKNOWN, np.int32)
             table[ids] = values
             self._tables.append(table)
+
+    @functools.cached_property
+    def sizes(self) -> npt.NDArray[np.int32] | None:
+        """int32, by id: how many bytes each token has; None where ids are too large for a table by id."""
+        if self._sorted is not None:
+            return None
+        sizes: npt.NDArray[np.int32] = np.diff(self._starts).astype(np.int32)[np.maximum(self._tables[0], 0)]
+        return sizes
 
     def decode(
         self, ids: Ids, offsets: Offsets, skip_special_tokens: bool

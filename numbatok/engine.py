@@ -214,7 +214,7 @@ class Engine:
         return Encoded(ids, offsets_of(documents, ends, len(texts)), frame, documents, ends)
 
     def count_batch(
-        self, texts: list[Any], actions: npt.NDArray[np.uint8], errors: str, special: bool
+        self, texts: list[Any], actions: npt.NDArray[np.uint8], errors: str, special: bool | None
     ) -> npt.NDArray[np.int64]:
         """Number of ids of each text."""
         return np.diff(self.encode_batch(texts, None, actions, errors, special, count_only=True).offsets)

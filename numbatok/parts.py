@@ -55,15 +55,21 @@ class Parts:
         return dict(self.unreachable).get(number)
 
     @functools.cached_property
-    def merged_specials(self) -> dict[int, str]:
-        """The special tokens, by id, that ordinary text can become by merging; hardly any vocabulary has one."""
-        named = {number: content for content, number in self.added_tokens.specials.items()}
+    def merged_added(self) -> dict[int, str]:
+        """The added tokens, by id, that ordinary text can become by merging; hardly any vocabulary has one."""
+        named = {token.id: token.content for token in self.added_tokens}
         symbols = np.flatnonzero(np.isin(self.vocabulary.ids, list(named)))
         if self.vocabulary.merges is not None and not self.vocabulary.whole_first:
             # Else any token can be a whole pretoken. A unit by itself is a token as well.
             made = np.isin(symbols, self.vocabulary.merges[:, 2]) | np.isin(symbols, self.vocabulary.units()[1])
             symbols = symbols[made]
         return {number: named[number] for number in self.vocabulary.ids[symbols].tolist()}
+
+    @property
+    def merged_specials(self) -> dict[int, str]:
+        """Those of :attr:`merged_added` that are special."""
+        special = self.added_tokens.specials
+        return {number: content for number, content in self.merged_added.items() if content in special}
 
     def model_size(self) -> int:
         """How many tokens the model has: those of the vocabulary, the unreachable ones, and added ones of its own."""

@@ -25,6 +25,7 @@ from numbatok.patterns.rules import PatternEngine
 from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte, check_errors
 
 if TYPE_CHECKING:
+    from numbatok.budgets import At, Chunk, Frame
     from numbatok.engine import Engine
     from numbatok.explain import Explanation
     from numbatok.patterns.fallback import RegexRule
@@ -595,6 +596,131 @@ class Tokenizer:
         except DisallowedToken as found:
             raise self._disallowed(found, documents, None, f" at index {found.document} of the batch") from None
 
+    # --- budgets ---
+
+    def fits(
+        self,
+        text: Text,
+        max_tokens: int,
+        *,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> bool:
+        """Whether :meth:`encode` gives at most ``max_tokens`` ids, without going on once there are more.
+
+        The arguments and exceptions are those of :meth:`encode`; what follows the last token that was looked at raises
+        none. ValueError where ``max_tokens`` is negative.
+
+        >>> numbatok.get_encoding("gpt2").fits("Hello world", 2)
+        True
+        """
+        from numbatok.budgets import fits, frame_of
+        from numbatok.rows import checked_number
+
+        max_tokens = checked_number("max_tokens", max_tokens, 0)
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        room = frame_of(engine, bool(add_special_tokens)).room(max_tokens)
+        try:
+            return fits(engine, text, room, actions, errors)
+        except DisallowedToken as found:
+            raise self._disallowed(found, [text], None, "") from None
+
+    def truncate(
+        self,
+        text: Text,
+        max_tokens: int,
+        side: Literal["left", "right"] = "right",
+        *,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> str:
+        """The longest beginning of a text of which :meth:`encode` gives at most ``max_tokens`` ids.
+
+        Parameters
+        ----------
+        text : as :meth:`encode` takes it
+        max_tokens : most ids; those that the template puts around a text count, unless ``add_special_tokens`` is False
+        side : where it is cut off: ``"left"`` gives the longest end of the text
+        add_special_tokens, allowed_special, disallowed_special, errors : as in :meth:`encode`
+
+        It is cut between characters. More characters can have fewer tokens: no longer beginning fits, though a shorter
+        one may not. Lone surrogates, and with ``errors="replace"`` what is not UTF-8, are U+FFFD in what is returned.
+        Raises ValueError where ``max_tokens`` is fewer than the template alone has.
+
+        >>> numbatok.get_encoding("gpt2").truncate("Hello tokenizer", 2)
+        'Hello token'
+        """
+        from numbatok.budgets import as_str, frame_of, truncate
+        from numbatok.rows import checked_choice
+
+        checked_choice("side", side, ("left", "right"))
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        room = _room(frame_of(engine, bool(add_special_tokens)), max_tokens, 0)
+        part = as_str(text, errors)
+        try:
+            return truncate(engine, self._parts, part, room, side, actions)
+        except DisallowedToken as found:
+            raise self._disallowed(found, [part], None, "") from None
+
+    def chunk(
+        self,
+        text: Text,
+        max_tokens: int,
+        overlap: int = 0,
+        at: "At" = "piece",
+        *,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> "list[Chunk]":
+        """Cut a text into parts of which :meth:`encode` gives at most ``max_tokens`` ids each.
+
+        Parameters
+        ----------
+        text : as :meth:`encode` takes it
+        max_tokens : most ids of a chunk; those that the template puts around a text count, unless
+            ``add_special_tokens`` is False
+        overlap : most ids of a chunk's end that the next one begins with, fewer than ``max_tokens``
+        at : where chunks end: ``"piece"`` between pretokens, ``"sentence"``, ``"line"`` (after a line feed), or
+            ``"paragraph"`` (after an empty line). What is too long for one chunk is cut at the next finer, a pretoken
+            between characters.
+        add_special_tokens, allowed_special, disallowed_special, errors : as in :meth:`encode`
+
+        Returns
+        -------
+        A list of (start, end, text, n_tokens): characters of the text from ``start`` to ``end``, and what ``encode``
+        gives of them. The chunks cover the text, in order. Where it has surrogates, or bytes that were replaced,
+        characters are those of the repaired text. An empty text has none.
+
+        Raises ValueError where ``max_tokens`` leaves no room for the text's next character.
+
+        >>> [chunk[:2] for chunk in numbatok.get_encoding("gpt2").chunk("Hello world again", 2)]
+        [(0, 11), (11, 17)]
+        """
+        from numbatok.budgets import LEVELS, as_str, chunk, frame_of
+        from numbatok.rows import checked_choice, checked_number
+
+        checked_choice("at", at, LEVELS)
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        frame = frame_of(engine, bool(add_special_tokens))
+        room = _room(frame, max_tokens, 1)
+        overlap = checked_number("overlap", overlap, 0)
+        if overlap >= room:
+            raise ValueError(f"overlap must be smaller than max_tokens leaves for the text, {room}, not {overlap}")
+        whole = as_str(text, errors)
+        try:
+            return chunk(engine, self._parts, whole, frame, max_tokens, overlap, at, actions)
+        except DisallowedToken as found:
+            raise self._disallowed(found, [whole], None, "") from None
+
     def pretokenize(self, text: Text, *, errors: Errors = "strict") -> npt.NDArray[np.int64]:
         """Where the split rule cuts a text: byte offsets into its UTF-8, from 0 to its length.
 
@@ -744,6 +870,19 @@ def _regex_rule(parts: Parts) -> "RegexRule | None":
         warnings.warn(f"the package regex runs a split rule, slowly: {error}", RuntimeWarning, stacklevel=4)
         return rule
     return None
+
+
+def _room(frame: "Frame", max_tokens: int, least: int) -> int:
+    """How many tokens of a text a budget leaves; ValueError if fewer than ``least``."""
+    from numbatok.rows import checked_number
+
+    room = frame.room(checked_number("max_tokens", max_tokens, least))
+    if room < least:
+        raise ValueError(
+            f"max_tokens is {max_tokens}, and the template alone puts {frame.added} special tokens around a text; "
+            "pass a larger one, or add_special_tokens=False"
+        )
+    return room
 
 
 def _check_pairs(texts: list[Text], pairs: list[Text] | None) -> None:

@@ -1,11 +1,13 @@
-"""Where pretokens begin, as a list, for those who look at single ones."""
+"""Where pretokens begin, as a list, and where a text may be cut, for those who count the tokens of its parts."""
 
 import numpy as np
 
 from numbatok.kernels.dtypes import (
+    HASH_LOW,
     NEED_BITMAP,
     NEED_OUTPUT,
     ONE,
+    U64,
     VIEW_DROPS,
     VIEW_WALKER,
     WORK_DROPPED,
@@ -16,7 +18,7 @@ from numbatok.kernels.dtypes import (
 )
 from numbatok.kernels.encode import is_set
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table, trailing_zeros
-from numbatok.kernels.jit import kernel
+from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import keep_tail
 
 
@@ -60,4 +62,125 @@ def list_starts(work, text, length, base, blocks, output, capacity):
             start = base + bit
             put(places, used, -1 - start if drops and is_set(dropped, bit) else start)
             used += 1
+    return used
+
+
+@helper
+def _walk(work, text, length, blocks):
+    """Walk a text from its beginning; returns where the walk ended, or a status."""
+    starts = table(work, WORK_STARTS, np.uint64)
+    if blocks >= len(starts):
+        set_field(work, WORK_NEEDED, blocks + 1)
+        return np.int64(NEED_BITMAP)
+    keep_tail(work, text, length)
+    view = field(work, WORK_VIEW)
+    return call_kernel(field(view, VIEW_WALKER), (view, work, text, length, np.int64(0), length, blocks))
+
+
+@helper
+def _fingerprint(work, length):
+    """A hash of the starts below bit ``length`` of the bitmap."""
+    starts = table(work, WORK_STARTS, np.uint64)
+    result = ZERO
+    for block in range((length + 63) >> 6):
+        bits = at(starts, block)
+        if 64 * block + 64 > length:
+            bits &= (ONE << U64(length - 64 * block)) - ONE
+        result = (result ^ bits) * HASH_LOW
+        result ^= result >> U64(29)
+    return result
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
+def agreeing_cuts(work, text, begins, count, meeting, stop, agree):
+    """Tell which suffixes of a text can be counted in two parts, up to ``meeting`` and from there on.
+
+    That is where a pretoken begins at ``meeting``, and those before it are the same as if the text ended there.
+
+    Parameters
+    ----------
+    work : address of a scratch record
+    text : address of the text
+    begins : address of int64[count], byte offsets below ``meeting`` where suffixes begin
+    meeting, stop : byte offsets; what lies behind ``stop`` is not looked at, and may be anything
+    agree : address of uint8[count], set to 1 or 0
+
+    Returns 0, or NEED_BITMAP or NEED_MARKS, after which the call is to be repeated.
+    """
+    places = array_at(begins, count, np.int64)
+    found = array_at(agree, count, np.uint8)
+    starts = table(work, WORK_STARTS, np.uint64)
+    for i in range(count):
+        begin = at(places, i)
+        width = meeting - begin
+        status = _walk(work, text + begin, width, (width + 63) >> 6)
+        if status < 0:
+            return status
+        alone = _fingerprint(work, width)
+        blocks = (stop - begin) >> 6
+        status = _walk(work, text + begin, stop - begin, blocks)
+        if status < 0:
+            return status
+        same = width < status and is_set(starts, width) and _fingerprint(work, width) == alone
+        put(found, i, np.uint8(1) if same else np.uint8(0))
+    return np.int64(0)
+
+
+@helper
+def _last_at_most(values, count, limit):
+    """How many of ``values[:count]``, which rise, are at most ``limit``."""
+    low = np.int64(0)
+    high = count
+    while low < high:
+        middle = (low + high) >> 1
+        if at(values, middle) <= limit:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64)")
+def cut_by_budget(ends, tokens, places, count, begin, done, budget, overlap, is_last, output, capacity):
+    """Cut a text into chunks of at most ``budget`` tokens at given places, each chunk as long as it can be.
+
+    Parameters
+    ----------
+    ends : address of int64[tokens], where each token ends
+    places : address of int64[count], where the text may be cut, rising
+    begin : where the first chunk begins
+    done : up to where the text is covered; the first chunk ends after it
+    overlap : most tokens of a chunk that the next one repeats
+    is_last : 1 where the text ends with the tokens; else no chunk is made that may have more than those
+    output : address of int64[capacity, 3], set to begin, end and the next one's begin of each chunk
+
+    Returns how many chunks. They end where no further one can be cut: at the end, or before a stretch without places.
+    """
+    edges = array_at(ends, tokens, np.int64)
+    cuts = array_at(places, count, np.int64)
+    chunks = array_at(output, 3 * capacity, np.int64)
+    used = np.int64(0)
+    while used < capacity and tokens > 0:
+        before = _last_at_most(edges, tokens, begin)
+        if before + budget > tokens and is_last == 0:
+            break
+        limit = at(edges, max(min(before + budget, tokens) - 1, 0))
+        place = _last_at_most(cuts, count, limit) - 1
+        if place < 0 or at(cuts, place) <= done:
+            break
+        end = at(cuts, place)
+        following = end
+        if overlap > 0 and end < at(edges, tokens - 1):
+            back = _last_at_most(edges, tokens, end) - overlap
+            floor = at(edges, back - 1) if back > 0 else np.int64(0)
+            place = _last_at_most(cuts, count, max(floor - 1, begin))
+            following = min(at(cuts, place), end)
+        put(chunks, 3 * used, begin)
+        put(chunks, 3 * used + 1, end)
+        put(chunks, 3 * used + 2, following)
+        used += 1
+        if is_last != 0 and end >= at(edges, tokens - 1):
+            break
+        begin = following
+        done = end
     return used
