@@ -11,6 +11,8 @@ candidate is counted whole (:class:`_Whole`), which is linear too, and slow.
 """
 
 import copy
+import ctypes
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -20,11 +22,17 @@ import numpy.typing as npt
 from numbatok.errors import DisallowedToken
 from numbatok.ids import Ids
 from numbatok.kernels import dtypes, merge
-from numbatok.kernels.pieces import agreeing_cuts, cut_by_budget, list_starts
+from numbatok.kernels.pieces import (
+    PEEK,
+    add_sizes,
+    agreeing_cuts,
+    count_characters,
+    cut_by_budget,
+    list_starts_between,
+)
 from numbatok.memory import address_of
 from numbatok.rows import Side
 from numbatok.templates import Text as TextPiece
-from numbatok.text import as_bytes, repair_surrogates
 
 if TYPE_CHECKING:
     from numbatok.engine import Engine
@@ -34,10 +42,11 @@ if TYPE_CHECKING:
 At = Literal["piece", "line", "sentence", "paragraph"]
 LEVELS = ("piece", "sentence", "line", "paragraph")  # each one's places are among those of the one before
 
-PEEK = 8  # bytes after the place where a walk ends that a walker may look at
 NEAR = 64  # bytes from a place beyond which the pieces before and after it are taken to be settled
 BATCH = 64  # candidates counted at once
+SAMPLE = 4096  # tokens from whose bytes those of a large budget are guessed
 LONG_PIECE = 4096  # bytes of a piece from which on its parts are merged, not all of it
+BLOCK = 1 << 18  # bytes that are cut into chunks at once; more for large budgets
 LOCAL_TOKENS = 24  # tokens merged anew in a long piece, at first
 
 _Places = npt.NDArray[np.int64]
@@ -77,15 +86,27 @@ def frame_of(engine: "Engine", special: bool) -> Frame:
     return Frame(added, sum(isinstance(piece, TextPiece) for piece in frame.pieces))
 
 
-def as_str(text: Any, errors: str) -> str:
-    """A text as a ``str`` without lone surrogates."""
-    if isinstance(text, str):
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            return repair_surrogates(text)
-        return text
-    return as_bytes(text).tobytes().decode("utf-8", errors)
+class Source(NamedTuple):
+    """A text as a ``str`` without lone surrogates, and its UTF-8 in memory that ``kept`` holds."""
+
+    text: str
+    data: npt.NDArray[np.uint8]
+    kept: Any
+
+
+def source_of(engine: "Engine", text: Any, errors: str) -> Source:
+    """A text, read in place where it can be."""
+    kept: list[Any] = []
+    if not isinstance(text, str):
+        data = engine._prepare(text, errors)
+        text = data.tobytes().decode()
+    texts = [text]
+    addresses, lengths = engine._place_all(texts, errors, kept)
+    if kept:  # surrogates were repaired
+        text = kept[0].tobytes().decode()
+    size = int(lengths[0])
+    memory = (ctypes.c_uint8 * size).from_address(int(addresses[0])) if size else b""
+    return Source(text, np.frombuffer(memory, np.uint8), (texts, kept))
 
 
 # --- fits ---
@@ -153,13 +174,10 @@ class _Bytes:
 
     def __init__(self, engine: "Engine", parts: "Parts", scratch: "Scratch", data: npt.NDArray[np.uint8]) -> None:
         self.engine, self.scratch = engine, scratch
-        sizes = engine.decoder.sizes
-        assert sizes is not None
-        self.sizes = sizes
-        self.longest = longest_token(parts)
-        self.longest_added = max((len(content) for content in parts.added_tokens.id_of), default=0)
-        self._is_added = np.zeros(len(sizes), np.bool_)
-        self._is_added[list(parts.added_tokens.content_of)] = True
+        facts = facts_of(engine, parts)
+        assert facts.sizes is not None
+        self.sizes, self._is_added = facts.sizes, facts.is_added
+        self.longest, self.longest_added = facts.longest, facts.longest_added
         self._set(data)
 
     def _set(self, data: npt.NDArray[np.uint8]) -> None:
@@ -198,52 +216,33 @@ class _Bytes:
 
     def token_ends(self, begin: int, ids: Ids) -> _Places:
         """Where the tokens of a part that begins at ``begin`` end."""
-        ends: _Places = np.cumsum(self.sizes[ids], dtype=np.int64)
-        ends += begin
+        ends = np.empty(len(ids), np.int64)
+        add_sizes(address_of(ids), len(ids), address_of(self.sizes), begin, address_of(ends))
         return ends
 
-    def pieces(self, begin: int, end: int, ids: Ids, *, final: bool) -> _Places:
-        """Where the pieces of the part ``begin`` to ``end`` begin, whose ids (or more) are given.
+    def pieces(self, begin: int, end: int, added: _Places, *, final: bool) -> _Places:
+        """Where the pieces of the part ``begin`` to ``end`` begin, ``added`` tokens among them.
 
         Unless it is ``final``, those alone that stay, however the text goes on after ``end``.
         """
-        if not self._is_added[ids].any():
-            return begin + self._starts(begin, end, final)
-        found = [np.empty(0, np.int64)]
-        engine, scratch = self.engine, self.scratch
-        for start, stop, token in engine._segments(scratch, dtypes.VIEW_RAW_TRIE, self.address + begin, end - begin):
-            if token is not None:
-                found.append(np.array([begin + start]))
-                continue
-            for first, last, inner in engine._segments(
-                scratch, dtypes.VIEW_NORMALIZED_TRIE, self.address + begin + start, stop - start
-            ):
-                place = begin + start + first
-                if inner is not None:
-                    found.append(np.array([place]))
-                else:
-                    stays = final or begin + start + last < end
-                    found.append(place + self._starts(place, begin + start + last, stays))
-        starts = np.concatenate(found)
-        if not final:
-            starts = starts[starts <= max(end - self.longest_added - PEEK, begin)]
+        if len(added):
+            added = added[(added[:, 0] >= begin) & (added[:, 1] <= end)]
+        output = np.empty(end - begin, np.int64)
+        arguments = self.address, begin, end, int(final), address_of(added), len(added)
+        while True:
+            places = address_of(output), len(output)
+            status = list_starts_between(self.scratch.address, *arguments, *places)
+            if status >= 0:
+                break
+            self.scratch.mend(status)
+        starts = output[:status]
+        if not final and self.longest_added:
+            starts = starts[: np.searchsorted(starts, max(end - self.longest_added - PEEK, begin), side="right")]
         return starts
 
-    def _starts(self, begin: int, end: int, final: bool) -> _Places:
-        """Where the pieces of a part without added tokens begin, counted from it."""
-        length = end - begin
-        blocks = -(-length // 64) if final else max(length - PEEK, 0) // 64
-        if blocks == 0:
-            return np.zeros(1 if length else 0, np.int64)
-        output = np.empty(length, np.int64)
-        arguments = self.address + begin, length, 0, blocks, address_of(output), length
-        while (status := list_starts(self.scratch.address, *arguments)) < 0:
-            self.scratch.mend(status)
-        return output[:status]
-
-    def added_tokens(self, ids: Ids, ends: _Places) -> npt.NDArray[np.int64]:
+    def added_tokens(self, ids: Ids, ends: _Places) -> _Places:
         """int64[tokens, 2]: where those of the tokens that are added ones begin and end."""
-        which = np.flatnonzero(self._is_added[ids])
+        which = np.flatnonzero(self._is_added[ids]) if self.longest_added else np.empty(0, np.int64)
         return np.stack([ends[which] - self.sizes[ids[which]], ends[which]], axis=1)
 
     def characters(self, begin: int, end: int) -> _Places:
@@ -259,10 +258,29 @@ class _Bytes:
         return min(place, self.size)
 
 
-def longest_token(parts: "Parts") -> int:
-    """The most bytes of a token, added ones too."""
-    added = max((len(content) for content in parts.added_tokens.id_of), default=0)
-    return max(int(np.diff(parts.vocabulary.starts).max()), added)
+class Facts(NamedTuple):
+    """What is asked of a vocabulary: bytes of each id, which are added tokens, the most bytes of a token."""
+
+    sizes: npt.NDArray[np.int32] | None
+    is_added: npt.NDArray[np.bool_]
+    longest: int
+    longest_added: int
+
+
+_facts: "weakref.WeakKeyDictionary[Engine, Facts]" = weakref.WeakKeyDictionary()
+
+
+def facts_of(engine: "Engine", parts: "Parts") -> Facts:
+    """The facts of an engine's vocabulary, found once."""
+    if engine not in _facts:
+        sizes = engine.decoder.sizes
+        is_added = np.zeros(0 if sizes is None else len(sizes), np.bool_)
+        if sizes is not None:
+            is_added[list(parts.added_tokens.content_of)] = True
+        added = max((len(content) for content in parts.added_tokens.id_of), default=0)
+        longest = max(int(np.diff(parts.vocabulary.starts).max(initial=1)), added)
+        _facts[engine] = Facts(sizes, is_added, longest, added)
+    return _facts[engine]
 
 
 def _is_local(engine: "Engine", parts: "Parts", data: npt.NDArray[np.uint8]) -> bool:
@@ -282,24 +300,21 @@ def _is_local(engine: "Engine", parts: "Parts", data: npt.NDArray[np.uint8]) -> 
 # --- the longest prefix or suffix ---
 
 
-def truncate(engine: "Engine", parts: "Parts", text: str, room: int, side: Side, actions: npt.NDArray[np.uint8]) -> str:
+def truncate(
+    engine: "Engine", parts: "Parts", source: Source, room: int, side: Side, actions: npt.NDArray[np.uint8]
+) -> str:
     """The longest prefix, or suffix where the ``left`` is cut off, of at most ``room`` tokens."""
-    most = room * longest_token(parts)
-    part = text
-    if len(text) > most:  # each token has at most so many bytes
-        part = text[: most + 1] if side == "right" else text[len(text) - most - 1 :]
-    data = np.frombuffer(part.encode(), np.uint8)
+    data = source.data
     if not _is_local(engine, parts, data):
-        return _Whole(engine, parts, text, actions).truncate(room, side)
+        return _Whole(engine, parts, source.text, actions).truncate(room, side)
     with engine.scratch() as scratch:
         scratch.set_actions(actions)
         local = _Bytes(engine, parts, scratch, data)
-        if side == "right":
-            cut = data[: _Prefix(local).longest_within(room)]
-        else:
-            cut = data[_Suffix(local).longest_within(room) :]
+        place = _Prefix(local).longest_within(room) if side == "right" else _Suffix(local).longest_within(room)
         _settle(scratch)
-    return cut.tobytes().decode()
+    if place == (len(data) if side == "right" else 0):
+        return source.text
+    return (data[:place] if side == "right" else data[place:]).tobytes().decode()
 
 
 class _Search:
@@ -318,6 +333,11 @@ class _Search:
         """How many bytes of counts at or above the budget settle that no candidate is beyond, by the pieces there."""
         widest = int(np.diff(pieces).max(initial=0))
         return max(NEAR, self.text.longest if 2 * widest > NEAR else self.text.longest_added)
+
+    @staticmethod
+    def wider(width: int, tokens: int, wanted: int) -> int:
+        """How many bytes will hold the ``wanted`` tokens and some more, where ``width`` bytes held ``tokens``."""
+        return int(1.03 * width * (wanted + 4 * NEAR) / max(tokens, 1)) + NEAR
 
     def slack(self, begin: int, end: int) -> int:
         """How much less a count between the bytes of a character may be."""
@@ -345,24 +365,25 @@ class _Prefix(_Search):
             return 0
         base, done = self._skip(room)
         need = room - done
-        width = 6 * need + 1024
+        width = 4 * min(need, SAMPLE) + 1024
         while True:
             end = text.character_at(min(base + width, text.size))
             ids = text.encode(base, end)
             if len(ids) > need + NEAR or end == text.size:
                 break
-            width *= 2
+            width = self.wider(width, len(ids), need)
         if len(ids) <= need:
             return text.size
         ends = text.token_ends(base, ids)
+        added = text.added_tokens(ids, ends)
         place = text.character_at(int(ends[need - 1]))
         # Places before this one are asked only if no later one will do.
         while place > base:
-            pieces = text.pieces(base, place, ids, final=False)
+            pieces = text.pieces(base, place, added, final=False)
             near = int(np.searchsorted(pieces, place - NEAR, side="right"))
             anchor = int(pieces[near - 1]) if near else base
             before = done + int(np.searchsorted(ends, anchor, side="right"))
-            best = self._best(room, anchor, before, place, ids, ends, end)
+            best = self._best(room, anchor, before, place, added, ends, end)
             if best >= 0:
                 return best
             place = text.character_at(max(place - 4 * NEAR, base))
@@ -392,7 +413,7 @@ class _Prefix(_Search):
         scratch.use_small_output()
         return found
 
-    def _best(self, room: int, anchor: int, before: int, place: int, ids: Ids, ends: _Places, end: int) -> int:
+    def _best(self, room: int, anchor: int, before: int, place: int, added: _Places, ends: _Places, end: int) -> int:
         """The last candidate from ``place`` on that has at most ``room`` tokens, or -1.
 
         ``anchor`` is a piece's start that stays, with ``before`` tokens before it; up to ``end`` the ids are known.
@@ -401,7 +422,7 @@ class _Prefix(_Search):
         if place - anchor > LONG_PIECE:
             return self._best_in_long(room, anchor, before, place, ends)
         ahead = text.character_at(min(place + 16 * NEAR, end))
-        wide = self.wide(np.append(text.pieces(anchor, ahead, ids, final=False), ahead))
+        wide = self.wide(np.append(text.pieces(anchor, ahead, added, final=False), ahead))
         best = -1
         below = begin = place
         while begin <= text.size:
@@ -469,13 +490,13 @@ class _Suffix(_Search):
         text = self.text
         if room == 0:
             return text.size
-        width = 6 * room + 1024
+        width = 4 * min(room, SAMPLE) + 1024
         while True:
             begin = text.character_at(max(text.size - width, 0))
             ids = text.encode(begin, text.size)
             if len(ids) > room + NEAR or begin == 0:
                 break
-            width *= 2
+            width = self.wider(width, len(ids), room)
         if len(ids) <= room:
             return 0
         ends = text.token_ends(begin, ids)
@@ -493,10 +514,10 @@ class _Suffix(_Search):
         """The first candidate, before or after ``place`` but not after ``high``, of at most ``room`` tokens, or -1."""
         text = self.text
         stop = text.character_at(min(high + 16 * NEAR, text.size))
-        pieces = text.pieces(begin, stop, ids, final=stop == text.size)
+        added = text.added_tokens(ids, ends)
+        pieces = text.pieces(begin, stop, added, final=stop == text.size)
         around = int(np.searchsorted(pieces, place - 16 * NEAR))
         wide = self.wide(np.append(pieces[max(around - 1, 0) :], stop))
-        added = text.added_tokens(ids, ends)
         meeting = self._meeting(pieces, added, high, stop)
         if meeting - place > LONG_PIECE:
             return self._best_in_long(room, place, len(ids), ends)
@@ -601,7 +622,7 @@ class _Whole:
 
     def __init__(self, engine: "Engine", parts: "Parts", text: str, actions: npt.NDArray[np.uint8]) -> None:
         self._engine, self._text, self._actions = engine, text, actions
-        self._wide = max(NEAR, longest_token(parts))
+        self._wide = max(NEAR, facts_of(engine, parts).longest)
 
     def count(self, begin: int, end: int) -> int:
         """How many tokens the characters ``begin`` to ``end`` have by themselves."""
@@ -661,17 +682,17 @@ def last_within(count: Callable[[int], int], room: int, least: int, most: int, g
 def chunk(
     engine: "Engine",
     parts: "Parts",
-    text: str,
+    source: Source,
     frame: Frame,
     max_tokens: int,
     overlap: int,
     at: At,
     actions: npt.NDArray[np.uint8],
 ) -> list[Chunk]:
-    """What :meth:`numbatok.Tokenizer.chunk` does, for a text without lone surrogates."""
+    """What :meth:`numbatok.Tokenizer.chunk` does."""
+    text, data = source.text, source.data
     if not text:
         return []
-    data = np.frombuffer(text.encode(), np.uint8)
     room = frame.room(max_tokens)
     if frame.times == 0:
         return [Chunk(0, len(text), text, frame.added)]
@@ -692,12 +713,21 @@ def chunk(
 
 def _character_numbers(data: npt.NDArray[np.uint8], places: _Places) -> _Places:
     """How many characters are before each place."""
-    edges, inverse = np.unique(np.append(places.ravel(), 0), return_inverse=True)
-    inner = edges[edges < len(data)]
-    sums = np.add.reduceat((data & 0xC0) != 0x80, inner, dtype=np.int64)
-    numbers: _Places = np.concatenate([np.zeros(1, np.int64), np.cumsum(sums)])[: len(edges)]
-    result: _Places = numbers[inverse.ravel()[:-1]].reshape(places.shape)
+    edges, inverse = np.unique(places, return_inverse=True)
+    numbers = np.empty(len(edges), np.int64)
+    count_characters(address_of(data), address_of(edges), len(edges), address_of(numbers))
+    result: _Places = numbers[inverse].reshape(places.shape)
     return result
+
+
+def _among(characters: bytes) -> npt.NDArray[np.bool_]:
+    """bool[256]: the bytes that are one of these characters."""
+    table = np.zeros(256, np.bool_)
+    table[list(characters)] = True
+    return table
+
+
+_BLANKS, _STOPS, _CLOSING, _SPACES = map(_among, (b" \t\r\n", b".!?", b"\"')]", b" \t\n\v\f\r"))
 
 
 def _places_of(level: str, data: npt.NDArray[np.uint8], begin: int, end: int, pieces: _Places) -> _Places:
@@ -709,22 +739,23 @@ def _places_of(level: str, data: npt.NDArray[np.uint8], begin: int, end: int, pi
     if level == "line":
         return begin + lines
     if level == "paragraph":
-        # Two line ends, with white space at most between them; of several in a row the last.
-        blank = np.isin(span, np.frombuffer(b" \t\r\n", np.uint8))
-        text_before = np.concatenate([[0], np.cumsum(~blank)])
-        same = text_before[lines[1:] - 1] == text_before[lines[:-1] - 1]
-        return begin + lines[1:][same & ~np.append(same[1:], False)[: len(same)]]
-    after = np.append(span[1:], data[end] if end < len(data) else np.uint8(ord(" ")))
-    space_after = (after == ord(" ")) | ((after >= 9) & (after <= 13))
-    stops = np.isin(span, np.frombuffer(b".!?", np.uint8))
-    closing = np.isin(span, np.frombuffer(b"\"')]", np.uint8))
-    closing[1:] &= stops[:-1]
-    closing[:1] = False
-    found = (stops | closing) & space_after
-    wide = np.zeros_like(found)  # the last bytes of U+3002, U+FF01 and U+FF1F
-    for bytes_ in (b"\xe3\x80\x82", b"\xef\xbc\x81", b"\xef\xbc\x9f"):
-        wide[2:] |= (span[2:] == bytes_[2]) & (span[1:-1] == bytes_[1]) & (span[:-2] == bytes_[0])
-    return begin + np.union1d(np.flatnonzero(found | wide) + 1, lines)
+        # Two line ends, with white space at most between them; of several in a row the last. Most lines begin with
+        # something else.
+        empty = np.flatnonzero(_BLANKS[span[lines[:-1]]])
+        nearly = [not span[lines[i] : lines[i + 1]].tobytes().strip(b" \t\r\n") for i in empty.tolist()]
+        second = np.zeros(len(lines), np.bool_)
+        second[1 + empty[nearly]] = True
+        return begin + lines[second & ~np.append(second[1:], False)]
+    # A full stop or the like, perhaps a quotation mark or a bracket after it, and white space.
+    stops = np.flatnonzero(_STOPS[span])
+    after = np.append(span, data[end : end + 2])
+    after = np.append(after, np.full(2, ord(" "), np.uint8))
+    closed = stops + 1 + _CLOSING[after[stops + 1]]
+    found = [lines, closed[_SPACES[after[closed]]]]
+    for sign in (b"\xe3\x80\x82", b"\xef\xbc\x81", b"\xef\xbc\x9f"):  # U+3002, U+FF01, U+FF1F
+        last = np.flatnonzero(span[2:] == sign[2])
+        found.append(3 + last[(span[last + 1] == sign[1]) & (span[last] == sign[0])])
+    return begin + np.unique(np.concatenate(found))
 
 
 def _too_large(data: npt.NDArray[np.uint8], begin: int, room: int, count: int) -> ValueError:
@@ -758,7 +789,7 @@ class _Chunks:
 
     def made(self) -> tuple[npt.NDArray[np.int64], _Places]:
         """(int64[chunks, 2], int64[chunks]): begin and end of each, in bytes, and how many tokens it has."""
-        size = max(1 << 20, 64 * min(self._room, 1 << 40))
+        size = max(BLOCK, 64 * min(self._room, 1 << 40))
         while self._done < self._text.size:
             block = self._block(size)
             before = self._done
@@ -775,7 +806,7 @@ class _Chunks:
         is_last = end == text.size
         ids = text.encode(begin, end)
         ends = text.token_ends(begin, ids)
-        starts = text.pieces(begin, end, ids, final=is_last)
+        starts = text.pieces(begin, end, text.added_tokens(ids, ends), final=is_last)
         usable = end if is_last else int(starts[-1]) if len(starts) else begin
         if usable <= begin:
             return None
@@ -888,7 +919,7 @@ def _whole_chunks(
 ) -> tuple[npt.NDArray[np.int64], _Places]:
     """The chunks of a text of which each part has to be counted whole, as :meth:`_Chunks.made` gives them."""
     size = len(data)
-    spaces = np.isin(data, np.frombuffer(b" \t\n\r", np.uint8))
+    spaces = _SPACES[data]
     words = np.flatnonzero(spaces[1:] & ~spaces[:-1]) + 1
     bytes_of = np.append(np.flatnonzero((data & 0xC0) != 0x80), size)  # of each character
     places = []

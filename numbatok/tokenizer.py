@@ -655,18 +655,18 @@ class Tokenizer:
         >>> numbatok.get_encoding("gpt2").truncate("Hello tokenizer", 2)
         'Hello token'
         """
-        from numbatok.budgets import as_str, frame_of, truncate
+        from numbatok.budgets import frame_of, source_of, truncate
         from numbatok.rows import checked_choice
 
         checked_choice("side", side, ("left", "right"))
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
         room = _room(frame_of(engine, bool(add_special_tokens)), max_tokens, 0)
-        part = as_str(text, errors)
+        source = source_of(engine, text, errors)
         try:
-            return truncate(engine, self._parts, part, room, side, actions)
+            return truncate(engine, self._parts, source, room, side, actions)
         except DisallowedToken as found:
-            raise self._disallowed(found, [part], None, "") from None
+            raise self._disallowed(found, [source.text], None, "") from None
 
     def chunk(
         self,
@@ -704,7 +704,7 @@ class Tokenizer:
         >>> [chunk[:2] for chunk in numbatok.get_encoding("gpt2").chunk("Hello world again", 2)]
         [(0, 11), (11, 17)]
         """
-        from numbatok.budgets import LEVELS, as_str, chunk, frame_of
+        from numbatok.budgets import LEVELS, chunk, frame_of, source_of
         from numbatok.rows import checked_choice, checked_number
 
         checked_choice("at", at, LEVELS)
@@ -715,11 +715,11 @@ class Tokenizer:
         overlap = checked_number("overlap", overlap, 0)
         if overlap >= room:
             raise ValueError(f"overlap must be smaller than max_tokens leaves for the text, {room}, not {overlap}")
-        whole = as_str(text, errors)
+        source = source_of(engine, text, errors)
         try:
-            return chunk(engine, self._parts, whole, frame, max_tokens, overlap, at, actions)
+            return chunk(engine, self._parts, source, frame, max_tokens, overlap, at, actions)
         except DisallowedToken as found:
-            raise self._disallowed(found, [whole], None, "") from None
+            raise self._disallowed(found, [source.text], None, "") from None
 
     def pretokenize(self, text: Text, *, errors: Errors = "strict") -> npt.NDArray[np.int64]:
         """Where the split rule cuts a text: byte offsets into its UTF-8, from 0 to its length.

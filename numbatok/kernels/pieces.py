@@ -21,6 +21,8 @@ from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, s
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import keep_tail
 
+PEEK = 8  # bytes after the place where a walk ends that a walker may look at
+
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
 def list_starts(work, text, length, base, blocks, output, capacity):
@@ -75,6 +77,107 @@ def _walk(work, text, length, blocks):
     keep_tail(work, text, length)
     view = field(work, WORK_VIEW)
     return call_kernel(field(view, VIEW_WALKER), (view, work, text, length, np.int64(0), length, blocks))
+
+
+@helper
+def _list(work, text, begin, end, is_final, output, used, capacity):
+    """Write where pretokens of ``text[begin:end]`` begin; returns how many places are written, ``used`` before."""
+    starts = table(work, WORK_STARTS, np.uint64)
+    places = array_at(output, capacity, np.int64)
+    length = end - begin
+    blocks = (length + 63) >> 6 if is_final else max(length - PEEK, 0) >> 6
+    if used >= capacity:
+        return np.int64(NEED_OUTPUT)
+    put(places, used, begin)
+    if blocks == 0:
+        return used + 1
+    status = _walk(work, text + begin, length, blocks)
+    if status < 0:
+        return status
+    for block in range(blocks):
+        bits = at(starts, block)
+        while bits != ZERO:
+            place = 64 * block + np.int64(trailing_zeros(bits))
+            bits &= bits - ONE
+            if place >= status:
+                return used
+            if used >= capacity:
+                return np.int64(NEED_OUTPUT)
+            put(places, used, begin + place)
+            used += 1
+    return used
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64)")
+def list_starts_between(work, text, begin, end, is_final, added, count, output, capacity):
+    """Write where the pieces of a part of a text begin: its pretokens, and its added tokens.
+
+    Parameters
+    ----------
+    work : address of a scratch record
+    text : address of the text
+    begin, end : byte offsets of the part
+    is_final : 1 where the text ends with it; else those starts alone are written that stay, however the text goes on
+    added : address of int64[count, 2], begin and end of each added token in it, in order
+    output : address of int64[capacity]
+
+    Returns how many, or a status as :func:`list_starts` does.
+    """
+    tokens = array_at(added, 2 * count, np.int64)
+    places = array_at(output, capacity, np.int64)
+    used = np.int64(0)
+    for i in range(count):
+        start = at(tokens, 2 * i)
+        if begin < start:
+            used = _list(work, text, begin, start, True, output, used, capacity)
+            if used < 0:
+                return used
+        if used >= capacity:
+            return np.int64(NEED_OUTPUT)
+        put(places, used, start)
+        used += 1
+        begin = at(tokens, 2 * i + 1)
+    if begin < end:
+        used = _list(work, text, begin, end, is_final != 0, output, used, capacity)
+    return used
+
+
+@kernel("int64(int64, int64, int64, int64, int64)")
+def add_sizes(ids, count, sizes, begin, ends):
+    """Write where each of ``count`` tokens ends, the first of which begins at ``begin``; return the last end.
+
+    ``ids`` is the address of uint32[count], ``sizes`` that of int32, how many bytes each id has, ``ends`` that of
+    int64[count].
+    """
+    numbers = array_at(ids, count, np.uint32)
+    widths = array_at(sizes, np.int64(1) << 32, np.int32)
+    edges = array_at(ends, count, np.int64)
+    for i in range(count):
+        begin += np.int64(at(widths, np.int64(at(numbers, i))))
+        put(edges, i, begin)
+    return begin
+
+
+@kernel("int64(int64, int64, int64, int64)")
+def count_characters(text, places, count, numbers):
+    """Write how many characters of a text begin before each of ``count`` places, which rise; return the last number.
+
+    ``text`` is the address of UTF-8, ``places`` and ``numbers`` are those of int64[count].
+    """
+    edges = array_at(places, count, np.int64)
+    found = array_at(numbers, count, np.int64)
+    before = np.int64(0)
+    done = np.int64(0)
+    for i in range(count):
+        place = at(edges, i)
+        span = array_at(text + done, place - done, np.uint8)
+        begun = np.int64(0)
+        for j in range(place - done):
+            begun += np.int64(at(span, j) & np.uint8(0xC0) != np.uint8(0x80))
+        before += begun
+        done = place
+        put(found, i, before)
+    return before
 
 
 @helper
