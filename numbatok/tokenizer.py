@@ -704,7 +704,8 @@ class Tokenizer:
         >>> [chunk[:2] for chunk in numbatok.get_encoding("gpt2").chunk("Hello world again", 2)]
         [(0, 11), (11, 17)]
         """
-        from numbatok.budgets import LEVELS, chunk, frame_of, source_of
+        from numbatok.budgets import chunk, frame_of, source_of
+        from numbatok.chunks import LEVELS
         from numbatok.rows import checked_choice, checked_number
 
         checked_choice("at", at, LEVELS)
