@@ -11,7 +11,8 @@ from numbatok.memory import address_of
 
 BATCH = 64  # candidates counted at once
 SAMPLE = 4096  # tokens from whose bytes those of a large budget are guessed
-LONG_PIECE = 4096  # bytes of a piece from which on its parts are merged, not all of it
+LONG_PIECE = 1024  # bytes of a piece from which on its parts are merged, not all of it
+MOST_REMERGED = 1 << 20  # bytes of a long piece that are merged again and again to find its longest suffix
 LOCAL_TOKENS = 24  # tokens merged anew in a long piece, at first
 
 
@@ -283,15 +284,28 @@ class Suffix(_Search):
         return counts
 
     def _best_in_long(self, room: int, place: int, total: int, ends: Places) -> int:
-        """:meth:`_best` inside of a long piece: its first tokens alone are merged anew; see :class:`Prefix`."""
+        """:meth:`_best` inside of a long piece: its first tokens alone are merged anew; see :class:`Prefix`.
+
+        In a run of one character the tokens of a suffix hardly ever meet those of a longer one. Then they are all made,
+        up to MOST_REMERGED bytes; what is found by then may not be the longest.
+        """
         text = self.text
-        first = int(np.searchsorted(ends, place, side="right"))
+        known = [(ends, total)]
+        merged_bytes = 0
         found = []
         below = place
         for candidate in text.characters(max(place - LONG_PIECE, 0), place)[::-1].tolist():
-            count = self._count_to(candidate, ends, first, total)
-            if count is None:
-                break
+            for their_ends, their_total in known[:1] + known[1:][-2:]:
+                count = self._count_to(candidate, their_ends, place, their_total)
+                if count is not None:
+                    break
+            else:
+                merged_bytes += text.size - candidate
+                if merged_bytes > MOST_REMERGED:
+                    break
+                ids = text.encode(candidate, text.size)
+                count = len(ids)
+                known.append((text.token_ends(candidate, ids[:LONG_PIECE]), count))
             if count <= room:
                 found.append(candidate)
             if count < room + self.slack(candidate, place):
@@ -303,10 +317,14 @@ class Suffix(_Search):
                 return int(candidate)
         return -1
 
-    def _count_to(self, candidate: int, ends: Places, first: int, total: int) -> int | None:
-        """Tokens from a candidate before token ``first`` on to the last of ``total``; None if it can't be told."""
+    def _count_to(self, candidate: int, ends: Places, place: int, total: int) -> int | None:
+        """Tokens from a candidate on, where from some place on there are ``total`` of these ends; None if they differ.
+
+        They are compared behind ``place``.
+        """
+        first = int(np.searchsorted(ends, place, side="right"))
         ahead = LOCAL_TOKENS
-        while first + ahead + 1 < len(ends):
+        while first + ahead + 1 < len(ends) and ahead <= 2 * LOCAL_TOKENS:
             token = first + ahead
             edge = int(ends[token - 1])
             ids = self.merged(candidate, edge)
