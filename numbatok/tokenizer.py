@@ -649,9 +649,9 @@ class Tokenizer:
         add_special_tokens, allowed_special, disallowed_special, errors : as in :meth:`encode`
 
         It is cut between characters. More characters can have fewer tokens: no longer beginning fits, though a shorter
-        one may not. (One exception: with ``side="left"``, where the cut is within a run of thousands of the same sign, a
-        slightly longer end may fit.) Lone surrogates, and with ``errors="replace"`` what is not UTF-8, are U+FFFD in what is returned.
-        Raises ValueError where ``max_tokens`` is fewer than the template alone has.
+        one may not. (One exception: with ``side="left"``, where the cut is within a run of thousands of the same sign,
+        a slightly longer end may fit.) Lone surrogates, and with ``errors="replace"`` what is not UTF-8, are U+FFFD in
+        what is returned. Raises ValueError where ``max_tokens`` is fewer than the template alone has.
 
         >>> numbatok.get_encoding("gpt2").truncate("Hello tokenizer", 2)
         'Hello token'
