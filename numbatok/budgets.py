@@ -86,6 +86,8 @@ def source_of(engine: "Engine", text: Any, errors: str) -> Source:
 
 def fits(engine: "Engine", text: Any, room: int, actions: npt.NDArray[np.uint8], errors: str) -> bool:
     """Whether a text has at most ``room`` tokens; the rest is not looked at once there are more."""
+    if room < 0:  # the template alone is too much
+        return False
     kept: list[Any] = []
     _, documents = engine._documents([text], None, actions, errors, None, kept)
     ends = np.empty(len(documents.addresses), np.int64)
