@@ -44,7 +44,7 @@ class Chunk(NamedTuple):
     n_tokens: int
 
 
-class Frame(NamedTuple):
+class Overhead(NamedTuple):
     """What a template makes of a number of tokens: that many ``times``, and ``added`` more."""
 
     added: int
@@ -55,11 +55,11 @@ class Frame(NamedTuple):
         return (max_tokens - self.added) // self.times if self.times else 1 << 62
 
 
-def frame_of(engine: "Engine", special: bool) -> Frame:
+def overhead_of(engine: "Engine", special: bool) -> Overhead:
     """The template of single texts."""
     frame = engine.frame(False, special)
     added = sum(len(block) for block in frame.blocks if block is not None)
-    return Frame(added, sum(isinstance(piece, TextPiece) for piece in frame.pieces))
+    return Overhead(added, sum(isinstance(piece, TextPiece) for piece in frame.pieces))
 
 
 class Source(NamedTuple):
@@ -150,7 +150,7 @@ def chunk(
     engine: "Engine",
     parts: "Parts",
     source: Source,
-    frame: Frame,
+    overhead: Overhead,
     max_tokens: int,
     overlap: int,
     at: At,
@@ -160,9 +160,9 @@ def chunk(
     text, data = source.text, source.data
     if not text:
         return []
-    room = frame.room(max_tokens)
-    if frame.times == 0:
-        return [Chunk(0, len(text), text, frame.added)]
+    room = overhead.room(max_tokens)
+    if overhead.times == 0:
+        return [Chunk(0, len(text), text, overhead.added)]
     levels = LEVELS[: LEVELS.index(at) + 1]
     if is_local(engine, parts, data):
         with engine.scratch() as scratch:
@@ -174,6 +174,6 @@ def chunk(
     places = spans if text.isascii() else character_numbers(data, spans)
     view = data.data  # decoding ASCII is many times as fast as slicing a str that has other characters too
     return [
-        Chunk(start, end, str(view[first:last], "utf-8"), frame.added + frame.times * count)
+        Chunk(start, end, str(view[first:last], "utf-8"), overhead.added + overhead.times * count)
         for (start, end), (first, last), count in zip(places.tolist(), spans.tolist(), counts.tolist(), strict=True)
     ]

@@ -25,7 +25,7 @@ from numbatok.patterns.rules import PatternEngine
 from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte, check_errors
 
 if TYPE_CHECKING:
-    from numbatok.budgets import At, Chunk, Frame
+    from numbatok.budgets import At, Chunk, Overhead
     from numbatok.engine import Engine
     from numbatok.explain import Explanation
     from numbatok.patterns.fallback import RegexRule
@@ -616,13 +616,13 @@ class Tokenizer:
         >>> numbatok.get_encoding("gpt2").fits("Hello world", 2)
         True
         """
-        from numbatok.budgets import fits, frame_of
+        from numbatok.budgets import fits, overhead_of
         from numbatok.rows import checked_number
 
         max_tokens = checked_number("max_tokens", max_tokens, 0)
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
-        room = frame_of(engine, bool(add_special_tokens)).room(max_tokens)
+        room = overhead_of(engine, bool(add_special_tokens)).room(max_tokens)
         try:
             return fits(engine, text, room, actions, errors)
         except DisallowedToken as found:
@@ -656,13 +656,13 @@ class Tokenizer:
         >>> numbatok.get_encoding("gpt2").truncate("Hello tokenizer", 2)
         'Hello token'
         """
-        from numbatok.budgets import frame_of, source_of, truncate
+        from numbatok.budgets import overhead_of, source_of, truncate
         from numbatok.rows import checked_choice
 
         checked_choice("side", side, ("left", "right"))
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
-        room = _room(frame_of(engine, bool(add_special_tokens)), max_tokens, 0)
+        room = _room(overhead_of(engine, bool(add_special_tokens)), max_tokens, 0)
         source = source_of(engine, text, errors)
         try:
             return truncate(engine, self._parts, source, room, side, actions)
@@ -705,21 +705,21 @@ class Tokenizer:
         >>> [chunk[:2] for chunk in numbatok.get_encoding("gpt2").chunk("Hello world again", 2)]
         [(0, 11), (11, 17)]
         """
-        from numbatok.budgets import chunk, frame_of, source_of
+        from numbatok.budgets import chunk, overhead_of, source_of
         from numbatok.chunks import LEVELS
         from numbatok.rows import checked_choice, checked_number
 
         checked_choice("at", at, LEVELS)
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
-        frame = frame_of(engine, bool(add_special_tokens))
-        room = _room(frame, max_tokens, 1)
+        overhead = overhead_of(engine, bool(add_special_tokens))
+        room = _room(overhead, max_tokens, 1)
         overlap = checked_number("overlap", overlap, 0)
         if overlap >= room:
             raise ValueError(f"overlap must be smaller than max_tokens leaves for the text, {room}, not {overlap}")
         source = source_of(engine, text, errors)
         try:
-            return chunk(engine, self._parts, source, frame, max_tokens, overlap, at, actions)
+            return chunk(engine, self._parts, source, overhead, max_tokens, overlap, at, actions)
         except DisallowedToken as found:
             raise self._disallowed(found, [source.text], None, "") from None
 
@@ -874,14 +874,14 @@ def _regex_rule(parts: Parts) -> "RegexRule | None":
     return None
 
 
-def _room(frame: "Frame", max_tokens: int, least: int) -> int:
+def _room(overhead: "Overhead", max_tokens: int, least: int) -> int:
     """How many tokens of a text a budget leaves; ValueError if fewer than ``least``."""
     from numbatok.rows import checked_number
 
-    room = frame.room(checked_number("max_tokens", max_tokens, least))
+    room = overhead.room(checked_number("max_tokens", max_tokens, least))
     if room < least:
         raise ValueError(
-            f"max_tokens is {max_tokens}, and the template alone puts {frame.added} special tokens around a text; "
+            f"max_tokens is {max_tokens}, and the template alone puts {overhead.added} special tokens around a text; "
             "pass a larger one, or add_special_tokens=False"
         )
     return room

@@ -188,6 +188,10 @@ class Prefix(_Search):
 class Suffix(_Search):
     """Suffixes of a text."""
 
+    def __init__(self, text: Bytes) -> None:
+        super().__init__(text)
+        self._counted: list[tuple[int, int]] = []  # suffixes that had to be counted whole, and their tokens
+
     def longest_within(self, room: int) -> int:
         """The begin of the longest suffix of at most ``room`` tokens."""
         text = self.text
@@ -275,13 +279,31 @@ class Suffix(_Search):
             earlier = added[added[:, 0] < meeting]
             if len(earlier):
                 begins = np.where(candidates <= earlier[-1, 0], earlier[-1, 1], candidates)
-            arguments = text.address, address_of(begins), len(begins), meeting, stop, address_of(agree)
-            while (status := agreeing_cuts(text.scratch.address, *arguments)) < 0:
-                text.scratch.mend(status)
+            agree = self._agree(begins, meeting, stop)
         counts = after + text.count(candidates, np.full(len(candidates), meeting))
-        for place in np.flatnonzero(agree == 0).tolist():
-            counts[place] = text.count(candidates[place : place + 1], np.array([text.size]))[0]
+        for number in np.flatnonzero(agree == 0)[::-1].tolist():
+            counts[number] = self._count_whole(candidates[number : number + 1], added, stop)
         return counts
+
+    def _agree(self, begins: Places, meeting: int, stop: int) -> npt.NDArray[np.uint8]:
+        """1 for each suffix that can be counted in two parts, up to ``meeting`` and from there on."""
+        agree = np.empty(len(begins), np.uint8)
+        arguments = self.text.address, address_of(begins), len(begins), meeting, stop, address_of(agree)
+        while (status := agreeing_cuts(self.text.scratch.address, *arguments)) < 0:
+            self.text.scratch.mend(status)
+        return agree
+
+    def _count_whole(self, candidate: Places, added: Places, stop: int) -> int:
+        """How many tokens a suffix has; as far as it can be, those of a shorter one that was counted so before."""
+        text = self.text
+        begin = int(candidate[0])
+        apart = ((added[:, 1] > begin) & (added[:, 0] < stop)).any()
+        for counted, total in self._counted[-4:] if not apart else ():
+            if begin < counted < stop and self._agree(candidate, counted, stop)[0]:
+                return total + int(text.count(candidate, np.array([counted]))[0])
+        total = int(text.count(candidate, np.array([text.size]))[0])
+        self._counted.append((begin, total))
+        return total
 
     def _best_in_long(self, room: int, place: int, total: int, ends: Places) -> int:
         """:meth:`_best` inside of a long piece: its first tokens alone are merged anew; see :class:`Prefix`.

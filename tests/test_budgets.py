@@ -125,9 +125,9 @@ def check_chunks(tokenizer: Tokenizer, text: str, most: int, overlap: int, at: s
 @given(given_texts, st.integers(1, 30), st.integers(0, 9), st.sampled_from(LEVELS))
 def test_chunks(tokenizer: Tokenizer, text: str, most: int, overlap: int, at: str) -> None:
     """Any text, any budget."""
-    frame = numbatok.budgets.frame_of(tokenizer._start(), True)
-    most = max(most, frame.added + frame.times)
-    check_chunks(tokenizer, text, most, min(overlap, frame.room(most) - 1), at)
+    overhead = numbatok.budgets.overhead_of(tokenizer._start(), True)
+    most = max(most, overhead.added + overhead.times)
+    check_chunks(tokenizer, text, most, min(overlap, overhead.room(most) - 1), at)
 
 
 def test_chunks_end_where_they_are_asked_to(gpt2: Tokenizer) -> None:
