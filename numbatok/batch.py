@@ -1,13 +1,16 @@
 """The result of encoding many texts: flat ids and the places where each text's begin."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from numbatok.calls import AnyIds
+
+if TYPE_CHECKING:
+    from numbatok.rows import Packed
 
 
 def check_arrays(ids: AnyIds, offsets: npt.NDArray[np.int64]) -> None:
@@ -78,16 +81,7 @@ class TokenBatch:
             first, last = self.offsets[start], self.offsets[stop]
             types = None if self._type_ids is None else self._type_ids[first:last]
             return TokenBatch(self.ids[first:last], self.offsets[start : stop + 1] - first, types)
-        numbers = range(start, stop, step)
-        offsets = np.zeros(len(numbers) + 1, np.int64)
-        np.cumsum(self.lengths[list(numbers)], out=offsets[1:])
-        spans = [slice(self.offsets[number], self.offsets[number + 1]) for number in numbers]
-        ids, types = (
-            None if array is None else np.concatenate([*(array[span] for span in spans), np.empty(0, np.uint32)])
-            for array in (self.ids, self._type_ids)
-        )
-        assert ids is not None
-        return TokenBatch(ids, offsets, types)
+        return self.take(np.arange(start, stop, step))
 
     def __iter__(self) -> Iterator[AnyIds]:
         edges = self.offsets.tolist()
@@ -140,3 +134,131 @@ class TokenBatch:
         """A list of ints for each document."""
         ids, edges = self.ids.tolist(), self.offsets.tolist()
         return [ids[begin:end] for begin, end in pairwise(edges)]
+
+    # --- other batches ---
+
+    @property
+    def types(self) -> "TokenBatch":
+        """The type ids as a batch: whatever becomes of the ids can be had of them too.
+
+        >>> ids, mask = batch.to_padded(pad_id=0)
+        >>> type_ids, _ = batch.types.to_padded(pad_id=0)
+        """
+        return TokenBatch(self.type_ids, self.offsets)
+
+    @classmethod
+    def concatenate(cls, batches: "Iterable[TokenBatch]") -> "TokenBatch":
+        """The documents of several batches in one, in a copy.
+
+        >>> TokenBatch.concatenate([tok.encode_batch(["a", "b"]), tok.encode_batch(["c"])])
+        TokenBatch(3 documents, 3 ids)
+        """
+        from numbatok.rows import concatenate
+
+        return concatenate(batches)
+
+    def take(self, numbers: object) -> "TokenBatch":
+        """The documents of these numbers, in their order, in a copy.
+
+        ``numbers`` is a sequence of integers, or an array of them; negative ones count from the end, and one may stand
+        there several times. Raises IndexError for a number of no document.
+
+        >>> batch.take(np.argsort(batch.lengths))  # the shortest first
+        """
+        from numbatok.rows import take
+
+        return take(self, numbers)
+
+    def filter_by_length(self, least: int = 0, most: int | None = None) -> "TokenBatch":
+        """The documents of ``least`` to ``most`` ids (any number where that is None), in a copy.
+
+        To know which they were, and to filter what belongs to them: ``np.flatnonzero(batch.lengths <= most)``, and
+        :meth:`take`.
+        """
+        from numbatok.rows import checked_number
+
+        least = checked_number("least", least, 0)
+        lengths = self.lengths
+        kept = lengths >= least
+        if most is not None:
+            kept &= lengths <= checked_number("most", most, 0)
+        return self.take(np.flatnonzero(kept))
+
+    # --- for models and other libraries ---
+
+    def to_padded(
+        self,
+        pad_id: int | None = None,
+        length: int | None = None,
+        multiple_of: int | None = None,
+        side: Literal["left", "right"] = "right",
+        truncate: "bool | Literal['left', 'right']" = False,
+    ) -> "tuple[npt.NDArray[np.uint32], npt.NDArray[np.bool_]]":
+        """One row of ids for each document, all of one length.
+
+        Parameters
+        ----------
+        pad_id : the id that short rows are filled up with. Only where all documents have the one length can it be left
+            out: a batch does not know its tokenizer's, and most tokenizers have none.
+        length : of the rows; that of the longest document if not given
+        multiple_of : the length is rounded up to a multiple of this
+        side : where the filling goes
+        truncate : whether to cut documents that are longer, at the ``"right"`` (or True) or the ``"left"``
+
+        Returns
+        -------
+        (ids, mask) : uint32[documents, length], and bool[documents, length], which is True where ids are the document's
+
+        Raises ValueError that names a document which is longer than ``length`` where ``truncate`` is False, and for a
+        document that would have to be filled up where no ``pad_id`` is given.
+
+        >>> numbatok.get_encoding("gpt2").encode_batch(["Hello world", "again"]).to_padded(pad_id=50256)
+        (array([[15496,   995],
+               [17776, 50256]], dtype=uint32), array([[ True,  True],
+               [ True, False]]))
+        """
+        from numbatok.rows import to_padded
+
+        return to_padded(self, pad_id, length, multiple_of, side, truncate)
+
+    def pack(self, length: int, separator: int | None = None) -> "Packed":
+        """All ids one after the other, cut into rows of one length, for training.
+
+        ``separator`` is an id to put after each document, such as that of ``<|endoftext|>``. Returns (rows, left_over):
+        uint32[rows, length], and the ids at the end, fewer than ``length``, that fill no row. Without a separator both
+        are views.
+
+        >>> rows, left_over = batch.pack(1024, separator=50256)
+        """
+        from numbatok.rows import pack
+
+        return pack(self, length, separator)
+
+    def to_arrow(self) -> Any:
+        """A ``pyarrow.ListArray`` of uint32, over the memory of the ids.
+
+        From 2**31 ids on it is a ``LargeListArray``. Needs pyarrow: ``pip install numbatok[arrow]``.
+        """
+        from numbatok.rows import to_arrow
+
+        return to_arrow(self)
+
+    def to_awkward(self) -> Any:
+        """An ``awkward.Array`` of lists of uint32, over the memory of the ids.
+
+        Needs awkward: ``pip install numbatok[awkward]``.
+        """
+        from numbatok.rows import to_awkward
+
+        return to_awkward(self)
+
+    def to_torch(self) -> tuple[Any, Any]:
+        """(ids, offsets) as tensors: int32 over the memory of the ids, and int64.
+
+        They are what ``torch.nn.EmbeddingBag`` and ``torch.nested.nested_tensor_from_jagged`` take. Ids of 2**31 and
+        above make the first an int64 copy. For rows of one length: ``torch.from_numpy`` of what :meth:`to_padded`
+        gives, viewed as int32. Needs PyTorch: ``pip install numbatok[torch]``.
+        """
+        from numbatok.rows import to_torch
+
+        return to_torch(self)

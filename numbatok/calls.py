@@ -18,7 +18,7 @@ class Call(NamedTuple):
     ----------
     actions : what is done at each added token, see :meth:`numbatok.engine.Engine.actions`
     errors : what is done where bytes are not UTF-8
-    special : whether templates add their special tokens
+    special : whether templates add their special tokens; None: each text stands for itself, without its template
     threads : the caller's ``num_threads``
     id_type : of the ids
     out : where they go, or None for a new array
@@ -28,7 +28,7 @@ class Call(NamedTuple):
 
     actions: npt.NDArray[np.uint8]
     errors: str
-    special: bool
+    special: bool | None
     threads: int | None = None
     id_type: IdType = np.uint32
     out: AnyIds | None = None

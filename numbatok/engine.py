@@ -86,11 +86,12 @@ class Engine:
             view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT if ascii_changes else dtypes.ANY_NON_ASCII
         elif self._cuts_text or parts.normalizer is not None:
             view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT
-        self._frames = {
+        self._frames: dict[tuple[bool, bool | None], Frame] = {
             (pair, special): frame_of(parts.template.pair if pair else parts.template.single, special)
             for pair in (False, True)
             for special in (False, True)
         }
+        self._frames[False, None] = Frame([Text("A")])
         self._around = {special: self._frames[False, special].around() for special in (False, True)}
         self._last_transcoded = (0, 0, ""), 0
         self._seeds = random.Random()
@@ -202,6 +203,10 @@ class Engine:
         ids: Ids = scratch.small_output[:status].copy()
         scratch.shrink()
         return ids
+
+    def frame(self, pair: bool, special: bool) -> Frame:
+        """What is put around a text, or a pair, with the template's special tokens or without."""
+        return self._frames[pair, special]
 
     def encode_batch(self, texts: list[Any], seconds: list[Any] | None, call: Call) -> "Encoded":
         """Ids of all texts, or pairs where ``seconds`` are given, flat."""
@@ -322,7 +327,7 @@ class Engine:
         return Documents(addresses, lengths, begins, owners, texts, documents.are_cut), tries_off, refused
 
     def _count_all(
-        self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int, check: Check
+        self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int, check: Check = None
     ) -> Ids:
         """Encode documents, keeping only how many ids there are: none are returned."""
         scratch.expect(total)
@@ -454,7 +459,7 @@ class Engine:
         return float(scratch.record[dtypes.WORK_DOCUMENT] / count)
 
     def _encode_all(
-        self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int, check: Check
+        self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int, check: Check = None
     ) -> Ids:
         """Encode documents into a fresh array, which grows by what the part done so far predicts."""
         scratch.expect(total)
@@ -535,7 +540,8 @@ class Engine:
         if count == 1 and isinstance(texts[0], str):
             with self.scratch() as scratch:
                 source, length = self._place(scratch, texts[0], errors)
-                kept.append(source)
+                if source is not texts[0]:
+                    kept.append(source)
                 return np.array([scratch.record[dtypes.WORK_TEXT]]), np.array([length])
         addresses, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
         kinds = np.zeros(count, np.int8)

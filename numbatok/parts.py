@@ -1,6 +1,9 @@
 """What a tokenizer is made of: loaders make these parts, :class:`numbatok.Tokenizer` runs them."""
 
+import functools
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from numbatok.added_tokens import AddedTokens
 from numbatok.decoders import Decoder
@@ -50,6 +53,23 @@ class Parts:
             if number in contents:
                 return contents[number]
         return dict(self.unreachable).get(number)
+
+    @functools.cached_property
+    def merged_added(self) -> dict[int, str]:
+        """The added tokens, by id, that ordinary text can become by merging; hardly any vocabulary has one."""
+        named = {token.id: token.content for token in self.added_tokens}
+        symbols = np.flatnonzero(np.isin(self.vocabulary.ids, list(named)))
+        if self.vocabulary.merges is not None and not self.vocabulary.whole_first:
+            # Else any token can be a whole pretoken. A unit by itself is a token as well.
+            made = np.isin(symbols, self.vocabulary.merges[:, 2]) | np.isin(symbols, self.vocabulary.units()[1])
+            symbols = symbols[made]
+        return {number: named[number] for number in self.vocabulary.ids[symbols].tolist()}
+
+    @property
+    def merged_specials(self) -> dict[int, str]:
+        """Those of :attr:`merged_added` that are special."""
+        special = self.added_tokens.specials
+        return {number: content for number, content in self.merged_added.items() if content in special}
 
     def model_size(self) -> int:
         """How many tokens the model has: those of the vocabulary, the unreachable ones, and added ones of its own."""

@@ -3,7 +3,7 @@
 import codecs
 import threading
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from os import PathLike
@@ -28,8 +28,13 @@ from numbatok.patterns.rules import PatternEngine
 from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte, check_errors
 
 if TYPE_CHECKING:
+    from numbatok.budgets import At, Chunk, Overhead
     from numbatok.engine import Engine
+    from numbatok.explain import Explanation
     from numbatok.patterns.fallback import RegexRule
+    from numbatok.segments import Kind
+    from numbatok.tables import VocabularyTable
+    from numbatok.windows import Strategy, Windows
 
 # The defaults of encoding calls: told by identity, which costs a short call less than comparing.
 _ALL: Literal["all"] = "all"
@@ -220,6 +225,65 @@ class Tokenizer:
         if isinstance(id, bool | np.bool_ | np.timedelta64) or not isinstance(id, int | np.integer):
             raise TypeError(f"id must be an integer, not {type(id).__name__}")
         return self._parts.token(int(id))
+
+    def vocabulary(self) -> "VocabularyTable":
+        """All tokens as columns, in order of their ids: ids, bytes, text, rank, kind.
+
+        >>> table = numbatok.get_encoding("gpt2").vocabulary()
+        >>> table
+        <numbatok.VocabularyTable 50257 tokens: 256 unit, 50000 merged, 1 special>
+        >>> [row.text for row in table if row.bytes.endswith(b"izer")]
+        ['izer', ' organizer', ' fertilizer']
+        """
+        from numbatok.tables import vocabulary_table
+
+        return vocabulary_table(self._parts)
+
+    def merges(self) -> list[tuple[bytes, bytes]]:
+        """The merges in order of rank: the bytes of the two tokens that become one.
+
+        A rank file has no list of merges; of it each way to cut a token into two tokens is one, as :meth:`save` writes
+        them.
+
+        >>> numbatok.get_encoding("gpt2").merges()[:2]
+        [(b' ', b't'), (b' ', b'a')]
+        """
+        from numbatok.tables import merges
+
+        return merges(self._parts)
+
+    def explain(
+        self,
+        text: Text,
+        *,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> "Explanation":
+        """The pieces of a text, each with the merges that made its ids, in order; a notebook shows them.
+
+        The arguments and exceptions are those of :meth:`encode`. The template's special tokens are left out. ValueError
+        for a tokenizer with dropout, whose merges are others each time.
+
+        >>> numbatok.get_encoding("gpt2").explain("the end")
+        "the" -> 1169
+            [t] [h] [e]
+            [t] [he]    rank 258: [h] [e]
+            [the]    rank 1169: [t] [he]
+        " end" -> 886
+            [ ] [e] [n] [d]
+            [ ] [en] [d]    rank 268: [e] [n]
+            [ ] [end]    rank 437: [en] [d]
+            [ end]    rank 886: [ ] [end]
+        """
+        from numbatok.explain import explain
+
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        try:
+            return explain(engine, self._parts, text, actions, errors)
+        except DisallowedToken as found:
+            raise self._disallowed(found, [text], None, "") from None
 
     def add_tokens(
         self,
@@ -419,6 +483,147 @@ class Tokenizer:
         types = types_of(encoded.frame, encoded.documents, encoded.ends) if encoded.frame.types.any() else None
         return TokenBatch(encoded.ids, encoded.offsets, types)
 
+    def encode_windows(
+        self,
+        texts: Iterable[Text],
+        pairs: Iterable[Text] | None = None,
+        *,
+        max_length: int | None,
+        stride: int = 0,
+        strategy: "Strategy" = "longest_first",
+        direction: Literal["left", "right"] = "right",
+        overflow: bool = True,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> "Windows":
+        """The ids of many texts, or pairs, in rows of at most ``max_length``, as ``tokenizers`` truncates them.
+
+        Parameters
+        ----------
+        texts, pairs : as :meth:`encode_batch` takes them
+        max_length : most ids of a row, the template's special tokens among them; None cuts nothing
+        stride : how many ids of a text each window repeats of the one before
+        strategy : which text of a pair is cut: ``"longest_first"`` the longer one down to the other, then both;
+            ``"only_first"``, ``"only_second"``
+        direction : where ids are cut off, and so which end the first window is at: ``"right"`` keeps a text's beginning
+        overflow : whether what is cut off comes in windows of its own; else there is one row for each text
+        add_special_tokens, allowed_special, disallowed_special, errors : as in :meth:`encode`
+
+        Returns
+        -------
+        (batch, owners, words) : a :class:`TokenBatch` of the rows; int64, the index of the text that each is of; None.
+            Where both texts of a pair are cut, each window of one goes with each of the other.
+
+        Raises ValueError, besides those of :meth:`encode_batch`, where ``max_length`` leaves no room for more than the
+        stride, or a pair is too long though the text that may be cut is cut away; it names the pair.
+
+        >>> windows = numbatok.get_encoding("gpt2").encode_windows(["a b c d e"], max_length=3, stride=1)
+        >>> windows.batch.tolist(), windows.owners
+        ([[64, 275, 269], [269, 288, 304]], array([0, 0]))
+        """
+        from numbatok.windows import Texts, checked_cut, cut_texts
+
+        cut = checked_cut(max_length, stride, strategy, direction, overflow, pairs is not None)
+        documents, seconds = _as_pairs(texts, pairs)
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        sides: list[Texts] = []
+        for which in (documents, seconds):
+            if which is None:
+                continue
+            try:
+                encoded = engine.encode_batch(which, None, Call(actions, errors, None))
+            except DisallowedToken as found:
+                found.second = which is seconds
+                where = f" at index {found.document} of the batch"
+                raise self._disallowed(found, documents, seconds, where) from None
+            sides.append(Texts(encoded.ids, encoded.offsets))
+        return cut_texts(engine.frame(pairs is not None, bool(add_special_tokens)), sides[0], (*sides, None)[1], cut)
+
+    def encode_words(
+        self,
+        documents: Iterable[Iterable[str]],
+        pairs: Iterable[Iterable[str]] | None = None,
+        *,
+        max_length: int | None = None,
+        stride: int = 0,
+        strategy: "Strategy" = "longest_first",
+        direction: Literal["left", "right"] = "right",
+        overflow: bool = False,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+    ) -> "Windows":
+        """The ids of documents that come as words, and the word that each id is of.
+
+        Each word is encoded by itself, as ``tokenizers`` does with ``is_pretokenized=True``: GPT-2's tokens for words
+        inside a text begin with a space, so give it ``" world"`` for those. ``documents`` and ``pairs`` hold sequences
+        of ``str``; the other arguments and exceptions are those of :meth:`encode_windows`, but that nothing is cut
+        unless ``max_length`` is given.
+
+        Returns (batch, owners, words): int32 ``words`` has, for each of ``batch.ids``, the index of its word in its
+        document, or in the second document of a pair, and -1 for the template's special tokens.
+
+        >>> numbatok.get_encoding("gpt2").encode_words([["Hello", " tokenizer"], [" world"]])[::2]
+        (TokenBatch(2 documents, 4 ids), array([0, 1, 1, 0], dtype=int32))
+        """
+        from numbatok.windows import Texts, checked_cut, cut_texts, texts_of_words, word_at, words_of
+
+        cut = checked_cut(max_length, stride, strategy, direction, overflow, pairs is not None)
+        given = [words_of(documents, "documents")]
+        if pairs is not None:
+            given.append(words_of(pairs, "pairs"))
+            if len(given[0][1]) != len(given[1][1]):
+                raise ValueError(
+                    f"{len(given[0][1]) - 1} documents are given with {len(given[1][1]) - 1} pairs; each needs one"
+                )
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, "strict")
+        sides: list[Texts] = []
+        for words, edges in given:
+            try:
+                encoded = engine.encode_batch(words, None, Call(actions, "strict", None))
+            except DisallowedToken as found:
+                document, word = word_at(found.document, edges)
+                where = f" at index {word} of the {'' if not sides else 'second '}document at index {document}"
+                raise self._disallowed(found, words, None, where, "word") from None
+            sides.append(texts_of_words(encoded.ids, encoded.offsets, edges))
+        return cut_texts(engine.frame(pairs is not None, bool(add_special_tokens)), sides[0], (*sides, None)[1], cut)
+
+    def encode_segments(self, segments: "Iterable[tuple[Text, Kind]]", *, errors: Errors = _STRICT) -> TokenBatch:
+        """The ids of a prompt in segments, of which only those declared special become special tokens.
+
+        Parameters
+        ----------
+        segments : (content, kind) each, where the kind is
+
+            * ``"special"``: the content is one special token, or another added token, and becomes its id;
+            * ``"text"``: a text as :meth:`encode` takes it, in which special tokens are ordinary text. Added tokens
+              that are not special (:attr:`added_tokens`) still become their ids;
+            * ``"plain"``: a text in which these are ordinary text, too. Some models have control tokens among them,
+              such as ``</s>`` of Phi 3 or ``<tool_call>`` of Qwen 3: take it for what users write.
+        errors : as :meth:`encode` has it
+
+        Returns
+        -------
+        A batch of a document for each segment: ``batch.ids`` are the ids of the whole, and segment ``i`` is
+        ``ids[offsets[i]:offsets[i + 1]]``.
+
+        Each segment is a text of its own: nothing merges across a seam, and a normalizer or a prefix space counts from
+        its start; to have two texts merged, join them. The template's special tokens are not added. Raises ValueError
+        for a special segment that is none, and for a text that the vocabulary merges into a special token.
+
+        >>> tok = numbatok.get_encoding("gpt2").add_special_tokens(["<|user|>"])
+        >>> tok.encode_segments([("<|user|>", "special"), ("Hello <|user|>", "text")]).tolist()
+        [[50257], [15496, 1279, 91, 7220, 91, 29]]
+        """
+        from numbatok.segments import encode_segments
+
+        check_errors(errors)
+        return encode_segments(self._engine or self._start(), self._parts, segments, errors)
+
     def count(
         self,
         text: Text,
@@ -457,6 +662,133 @@ class Tokenizer:
             return np.diff(engine.encode_batch(documents, None, call).offsets)
         except DisallowedToken as found:
             raise self._disallowed(found, documents, None, f" at index {found.document} of the batch") from None
+
+    # --- budgets ---
+
+    def fits(
+        self,
+        text: Text,
+        max_tokens: int,
+        *,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> bool:
+        """Whether :meth:`encode` gives at most ``max_tokens`` ids, without going on once there are more.
+
+        The arguments and exceptions are those of :meth:`encode`; what follows the last token that was looked at raises
+        none. ValueError where ``max_tokens`` is negative.
+
+        >>> numbatok.get_encoding("gpt2").fits("Hello world", 2)
+        True
+        """
+        from numbatok.budgets import fits, overhead_of
+        from numbatok.rows import checked_number
+
+        max_tokens = checked_number("max_tokens", max_tokens, 0)
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        room = overhead_of(engine, bool(add_special_tokens)).room(max_tokens)
+        try:
+            return fits(engine, text, room, actions, errors)
+        except DisallowedToken as found:
+            raise self._disallowed(found, [text], None, "") from None
+
+    def truncate(
+        self,
+        text: Text,
+        max_tokens: int,
+        side: Literal["left", "right"] = "right",
+        *,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> str:
+        """The longest beginning of a text of which :meth:`encode` gives at most ``max_tokens`` ids.
+
+        Parameters
+        ----------
+        text : as :meth:`encode` takes it
+        max_tokens : most ids; those that the template puts around a text count, unless ``add_special_tokens`` is False
+        side : where it is cut off: ``"left"`` gives the longest end of the text
+        add_special_tokens, allowed_special, disallowed_special, errors : as in :meth:`encode`
+
+        It is cut between characters. More characters can have fewer tokens: no longer beginning fits, though a shorter
+        one may not. (One exception: with ``side="left"``, where the cut is within a run of thousands of the same sign,
+        a slightly longer end may fit.) Lone surrogates, and with ``errors="replace"`` what is not UTF-8, are U+FFFD in
+        what is returned. Raises ValueError where ``max_tokens`` is fewer than the template alone has.
+
+        >>> numbatok.get_encoding("gpt2").truncate("Hello tokenizer", 2)
+        'Hello token'
+        """
+        from numbatok.budgets import overhead_of, source_of, truncate
+        from numbatok.rows import checked_choice
+
+        checked_choice("side", side, ("left", "right"))
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        room = _room(overhead_of(engine, bool(add_special_tokens)), max_tokens, 0)
+        source = source_of(engine, text, errors)
+        try:
+            return truncate(engine, self._parts, source, room, side, actions)
+        except DisallowedToken as found:
+            raise self._disallowed(found, [source.text], None, "") from None
+
+    def chunk(
+        self,
+        text: Text,
+        max_tokens: int,
+        overlap: int = 0,
+        at: "At" = "piece",
+        *,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> "list[Chunk]":
+        """Cut a text into parts of which :meth:`encode` gives at most ``max_tokens`` ids each.
+
+        Parameters
+        ----------
+        text : as :meth:`encode` takes it
+        max_tokens : most ids of a chunk; those that the template puts around a text count, unless
+            ``add_special_tokens`` is False
+        overlap : most ids of a chunk's end that the next one begins with, fewer than ``max_tokens``
+        at : where chunks end: ``"piece"`` between pretokens, ``"sentence"``, ``"line"`` (after a line feed), or
+            ``"paragraph"`` (after an empty line). What is too long for one chunk is cut at the next finer, a pretoken
+            between characters.
+        add_special_tokens, allowed_special, disallowed_special, errors : as in :meth:`encode`
+
+        Returns
+        -------
+        A list of (start, end, text, n_tokens): characters of the text from ``start`` to ``end``, and what ``encode``
+        gives of them. The chunks cover the text, in order. Where it has surrogates, or bytes that were replaced,
+        characters are those of the repaired text. An empty text has none.
+
+        Raises ValueError where ``max_tokens`` leaves no room for the text's next character.
+
+        >>> [chunk[:2] for chunk in numbatok.get_encoding("gpt2").chunk("Hello world again", 2)]
+        [(0, 11), (11, 17)]
+        """
+        from numbatok.budgets import chunk, overhead_of, source_of
+        from numbatok.chunks import LEVELS
+        from numbatok.rows import checked_choice, checked_number
+
+        checked_choice("at", at, LEVELS)
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        overhead = overhead_of(engine, bool(add_special_tokens))
+        room = _room(overhead, max_tokens, 1)
+        overlap = checked_number("overlap", overlap, 0)
+        if overlap >= room:
+            raise ValueError(f"overlap must be smaller than max_tokens leaves for the text, {room}, not {overlap}")
+        source = source_of(engine, text, errors)
+        try:
+            return chunk(engine, self._parts, source, overhead, max_tokens, overlap, at, actions)
+        except DisallowedToken as found:
+            raise self._disallowed(found, [source.text], None, "") from None
 
     def pretokenize(
         self, text: Text, *, errors: Errors = "strict", num_threads: int | None = None
@@ -568,7 +900,12 @@ class Tokenizer:
         return engine.actions(self._added.policy(allowed, disallowed))
 
     def _disallowed(
-        self, found: DisallowedToken, texts: list[Any], seconds: list[Any] | None, where: str
+        self,
+        found: DisallowedToken,
+        texts: Sequence[Any],
+        seconds: Sequence[Any] | None,
+        where: str,
+        kind: str = "text",
     ) -> ValueError:
         """The error for a disallowed token: which, where, and what to do."""
         token = self._added[found.token].content
@@ -577,7 +914,7 @@ class Tokenizer:
             text = seconds[found.document]
             where = f" of the pair's second text{where}"
         elif where:
-            where = f" of the text{where}"
+            where = f" of the {kind}{where}"
         if isinstance(text, str):
             place = f"character {character_at_byte(text, found.position)}"
         else:
@@ -647,6 +984,19 @@ def _as_pairs(texts: Iterable[Text], pairs: Iterable[Text] | None) -> tuple[list
     if seconds is not None and len(seconds) != len(documents):
         raise ValueError(f"{len(documents)} texts are given with {len(seconds)} pairs; each text needs one")
     return documents, seconds
+
+
+def _room(overhead: "Overhead", max_tokens: int, least: int) -> int:
+    """How many tokens of a text a budget leaves; ValueError if fewer than ``least``."""
+    from numbatok.rows import checked_number
+
+    room = overhead.room(checked_number("max_tokens", max_tokens, least))
+    if room < least:
+        raise ValueError(
+            f"max_tokens is {max_tokens}, and the template alone puts {overhead.added} special tokens around a text; "
+            "pass a larger one, or add_special_tokens=False"
+        )
+    return room
 
 
 def _as_documents(texts: Iterable[Text]) -> list[Text]:

@@ -1,0 +1,236 @@
+"""How many tokens the parts of a text have.
+
+Counts are local. A scan of the split rule depends on what follows, so from any pretoken's start on the tokens are those
+of the rest by itself; and a start that the text up to some place decides stays, however the text goes on. Between such
+a start and the place in question a few hundred bytes are counted anew, in :class:`Bytes`. For a text that a normalizer
+changes, or a vocabulary with options, that does not hold: there each part is counted whole (:class:`Whole`), which is
+linear too, and slow.
+"""
+
+import copy
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from numbatok.calls import Call
+from numbatok.errors import DisallowedToken
+from numbatok.ids import Ids
+from numbatok.kernels import dtypes
+from numbatok.kernels.pieces import PEEK, add_sizes, list_starts_between
+from numbatok.memory import address_of
+from numbatok.rows import Side
+
+if TYPE_CHECKING:
+    from numbatok.engine import Engine
+    from numbatok.parts import Parts
+    from numbatok.scratch import Scratch
+
+NEAR = 64  # bytes from a place beyond which the pieces before and after it are taken to be settled
+
+Places = npt.NDArray[np.int64]
+NO_PLACES = np.empty((0, 2), np.int64)
+
+
+def settle(scratch: "Scratch") -> None:
+    """Leave a scratch as a call finds it, whatever was broken off."""
+    scratch.record[dtypes.WORK_TRIES_OFF] = 0
+    scratch.restart()
+    scratch.use_small_output()
+    scratch.shrink()
+
+
+class Bytes:
+    """A text as UTF-8, of which any part between characters can be counted, and whose tokens are its bytes.
+
+    ``longest`` is the most bytes that a token has.
+    """
+
+    def __init__(self, engine: "Engine", parts: "Parts", scratch: "Scratch", data: npt.NDArray[np.uint8]) -> None:
+        self.engine, self.scratch = engine, scratch
+        facts = facts_of(engine, parts)
+        assert facts.sizes is not None
+        self.sizes, self._is_added = facts.sizes, facts.is_added
+        self.longest, self.longest_added = facts.longest, facts.longest_added
+        self._set(data)
+
+    def _set(self, data: npt.NDArray[np.uint8]) -> None:
+        self.data, self.address, self.size = data, address_of(data), len(data)
+
+    def part(self, begin: int, end: int) -> "Bytes":
+        """A part of the text as a text of its own."""
+        part = copy.copy(self)
+        part._set(self.data[begin:end])
+        return part
+
+    def _raise_at(self, found: DisallowedToken, begin: int) -> DisallowedToken:
+        return DisallowedToken(0, begin + found.position, found.token)
+
+    def encode(self, begin: int, end: int) -> Ids:
+        """The ids of a part by itself."""
+        place, length, last = np.array([self.address + begin]), np.array([end - begin]), np.empty(1, np.int64)
+        self.scratch.restart()
+        addresses = address_of(place), address_of(length), address_of(last)
+        try:
+            return self.engine._encode_all(self.scratch, *addresses, 1, end - begin)
+        except DisallowedToken as found:
+            raise self._raise_at(found, begin) from None
+
+    def count(self, begins: Places, ends: Places) -> Places:
+        """How many ids each of several parts has by itself."""
+        addresses, lengths = self.address + begins, ends - begins
+        last = np.empty(len(begins), np.int64)
+        self.scratch.restart()
+        places = address_of(addresses), address_of(lengths), address_of(last)
+        try:
+            self.engine._count_all(self.scratch, *places, len(begins), int(lengths.max(initial=0)))
+        except DisallowedToken as found:
+            raise self._raise_at(found, int(begins[found.document])) from None
+        last[1:] -= last[:-1].copy()
+        return last
+
+    def token_ends(self, begin: int, ids: Ids) -> Places:
+        """Where the tokens of a part that begins at ``begin`` end."""
+        ends = np.empty(len(ids), np.int64)
+        add_sizes(address_of(ids), len(ids), address_of(self.sizes), begin, address_of(ends))
+        return ends
+
+    def pieces(self, begin: int, end: int, added: Places, *, final: bool) -> Places:
+        """Where the pieces of the part ``begin`` to ``end`` begin, ``added`` tokens among them.
+
+        Unless it is ``final``, those alone that stay, however the text goes on after ``end``.
+        """
+        if len(added):
+            added = added[(added[:, 0] >= begin) & (added[:, 1] <= end)]
+        output = np.empty(end - begin, np.int64)
+        arguments = self.address, begin, end, int(final), address_of(added), len(added)
+        while True:
+            places = address_of(output), len(output)
+            status = list_starts_between(self.scratch.address, *arguments, *places)
+            if status >= 0:
+                break
+            self.scratch.mend(status)
+        starts = output[:status]
+        if not final and self.longest_added:
+            starts = starts[: np.searchsorted(starts, max(end - self.longest_added - PEEK, begin), side="right")]
+        return starts
+
+    def added_tokens(self, ids: Ids, ends: Places) -> Places:
+        """int64[tokens, 2]: where those of the tokens that are added ones begin and end."""
+        which = np.flatnonzero(self._is_added[ids]) if self.longest_added else ()
+        if not len(which):
+            return NO_PLACES
+        return np.stack([ends[which] - self.sizes[ids[which]], ends[which]], axis=1)
+
+    def characters(self, begin: int, end: int) -> Places:
+        """The places between characters, from ``begin`` to ``end``, both included where they are."""
+        span = self.data[begin : min(end + 1, self.size)]
+        places = begin + np.flatnonzero((span & 0xC0) != 0x80)
+        return np.append(places, end) if end == self.size else places
+
+    def character_at(self, place: int) -> int:
+        """The last place between characters at or before a place."""
+        while 0 < place < self.size and self.data[place] & 0xC0 == 0x80:
+            place -= 1
+        return min(place, self.size)
+
+
+class Facts(NamedTuple):
+    """What is asked of a vocabulary: bytes of each id, which are added tokens, the most bytes of a token."""
+
+    sizes: npt.NDArray[np.int32] | None
+    is_added: npt.NDArray[np.bool_]
+    longest: int
+    longest_added: int
+
+
+_facts: "weakref.WeakKeyDictionary[Engine, Facts]" = weakref.WeakKeyDictionary()
+
+
+def facts_of(engine: "Engine", parts: "Parts") -> Facts:
+    """The facts of an engine's vocabulary, found once."""
+    if engine not in _facts:
+        sizes = engine.decoder.sizes
+        is_added = np.zeros(0 if sizes is None else len(sizes), np.bool_)
+        if sizes is not None:
+            is_added[list(parts.added_tokens.content_of)] = True
+        added = max((len(content) for content in parts.added_tokens.id_of), default=0)
+        longest = max(int(np.diff(parts.vocabulary.starts).max(initial=1)), added)
+        _facts[engine] = Facts(sizes, is_added, longest, added)
+    return _facts[engine]
+
+
+def is_local(engine: "Engine", parts: "Parts", data: npt.NDArray[np.uint8]) -> bool:
+    """Whether counts of a text are local, and its tokens are its bytes: see the module."""
+    view = engine._view
+    if engine._regex_rule is not None or parts.prefix_space or not parts.vocabulary.is_plain:
+        return False
+    if parts.merged_added:  # ids do not tell where added tokens are
+        return False
+    if view[dtypes.VIEW_DROPS] or view[dtypes.VIEW_ADDED_ANY_FLAG] or engine.decoder.sizes is None:
+        return False
+    if parts.normalizer is None:
+        return True
+    return engine._restless is not None and not engine._changes(address_of(data), len(data))
+
+
+class Whole:
+    """A text of which each part is counted whole, through whatever the tokenizer does to it."""
+
+    def __init__(self, engine: "Engine", parts: "Parts", text: str, actions: npt.NDArray[np.uint8]) -> None:
+        self._engine, self._text, self._actions = engine, text, actions
+        self.wide = max(NEAR, facts_of(engine, parts).longest)
+
+    def count(self, begin: int, end: int) -> int:
+        """How many tokens the characters ``begin`` to ``end`` have by themselves."""
+        part = self._text[begin:end]
+        try:
+            call = Call(self._actions, "strict", None, count_only=True)
+            return int(self._engine.encode_batch([part], None, call).offsets[1])
+        except DisallowedToken as found:
+            raise DisallowedToken(0, len(self._text[:begin].encode()) + found.position, found.token) from None
+
+    def truncate(self, room: int, side: Side) -> str:
+        """The longest prefix or suffix of at most ``room`` tokens."""
+        text = self._text
+        whole = len(text)
+
+        def fits(length: int) -> int:
+            return self.count(0, length) if side == "right" else self.count(whole - length, whole)
+
+        length = last_within(fits, room, 0, whole, 4 * room, self.wide)
+        return text[:length] if side == "right" else text[whole - length :]
+
+
+def last_within(count: Callable[[int], int], room: int, least: int, most: int, guess: int, wide: int) -> int:
+    """The largest number from ``least`` to ``most`` whose count is at most ``room``, or ``least``.
+
+    Counts rise by and large, not always: after a first place where they pass ``room``, ``wide`` more in a row must have
+    a count of ``room`` or above.
+    """
+    low, high, step = least, least, max(guess, 1)
+    while high < most:
+        high = min(low + step, most)
+        if count(high) > room:
+            break
+        low, step = high, 2 * step
+    if low >= most:
+        return most
+    while high - low > 1:
+        middle = (low + high) // 2
+        if count(middle) <= room:
+            low = middle
+        else:
+            high = middle
+    best = below = low
+    place = low + 1
+    while place <= most and place - below <= wide:
+        number = count(place)
+        if number <= room:
+            best = place
+        if number < room + 3:  # between the bytes of a character it may be 3 less
+            below = place
+        place += 1
+    return best

@@ -1,0 +1,358 @@
+"""The longest prefix, and the longest suffix, of a text that has at most so many tokens."""
+
+import numpy as np
+import numpy.typing as npt
+
+from numbatok.counting import NEAR, Bytes, Places
+from numbatok.ids import Ids
+from numbatok.kernels import dtypes, merge
+from numbatok.kernels.pieces import agreeing_cuts
+from numbatok.memory import address_of
+
+BATCH = 64  # candidates counted at once
+SAMPLE = 4096  # tokens from whose bytes those of a large budget are guessed
+LONG_PIECE = 1024  # bytes of a piece from which on its parts are merged, not all of it
+MOST_REMERGED = 1 << 20  # bytes of a long piece that are merged again and again to find its longest suffix
+LOCAL_TOKENS = 24  # tokens merged anew in a long piece, at first
+
+
+class _Search:
+    """What both ends have in common: candidates around the place where the budget runs out, counted in batches.
+
+    A candidate's count is that of the part before (for a suffix: after) the last token and one more. So once the counts
+    of as many bytes as a token has, or as the piece there has, are all at the budget or above, those of all candidates
+    beyond are above it. Between the bytes of a character nothing is counted; there a count is at most 3 less.
+    """
+
+    def __init__(self, text: Bytes) -> None:
+        self.text = text
+        self._view: npt.NDArray[np.int64] | None = None
+
+    def wide(self, pieces: Places) -> int:
+        """How many bytes of counts at or above the budget settle that no candidate is beyond, by the pieces there."""
+        widest = int(np.diff(pieces).max(initial=0))
+        return max(NEAR, self.text.longest if 2 * widest > NEAR else self.text.longest_added)
+
+    @staticmethod
+    def wider(width: int, tokens: int, wanted: int) -> int:
+        """How many bytes will hold the ``wanted`` tokens and some more, where ``width`` bytes held ``tokens``."""
+        return int(1.03 * width * (wanted + 4 * NEAR) / max(tokens, 1)) + NEAR
+
+    def slack(self, begin: int, end: int) -> int:
+        """How much less a count between the bytes of a character may be."""
+        return 3 if (self.text.data[max(begin, 0) : end] >= 0x80).any() else 0
+
+    def merged(self, begin: int, end: int) -> Ids:
+        """The ids that merging alone makes of a part of a piece."""
+        if self._view is None:
+            record: npt.NDArray[np.int64] = self.text.engine._view.record.copy()
+            record[dtypes.VIEW_WHOLE_LIMIT] = 0
+            self._view = record
+        scratch = self.text.scratch
+        arguments = address_of(self._view), scratch.address, self.text.address + begin, end - begin
+        while (status := merge.merge_pretoken(*arguments)) < 0:
+            scratch.record[dtypes.WORK_NEEDED] = end - begin
+            scratch.mend(status)
+        return scratch._arrays[dtypes.WORK_SYMBOLS][:status].astype(np.uint32)
+
+
+class Prefix(_Search):
+    """Prefixes of a text."""
+
+    def longest_within(self, room: int) -> int:
+        """The end of the longest prefix of at most ``room`` tokens."""
+        text = self.text
+        if room == 0:
+            return 0
+        base, done = self._skip(room)
+        need = room - done
+        width = 4 * min(need, SAMPLE) + 1024
+        while True:
+            end = text.character_at(min(base + width, text.size))
+            ids = text.encode(base, end)
+            if len(ids) > need + NEAR or end == text.size:
+                break
+            width = self.wider(width, len(ids), need)
+        if len(ids) <= need:
+            return text.size
+        ends = text.token_ends(base, ids)
+        added = text.added_tokens(ids, ends)
+        place = text.character_at(int(ends[need - 1]))
+        # Places before this one are asked only if no later one will do.
+        while place > base:
+            pieces = text.pieces(base, place, added, final=False)
+            near = int(np.searchsorted(pieces, place - NEAR, side="right"))
+            anchor = int(pieces[near - 1]) if near else base
+            before = done + int(np.searchsorted(ends, anchor, side="right"))
+            best = self._best(room, anchor, before, place, added, ends, end)
+            if best >= 0:
+                return best
+            place = text.character_at(max(place - 4 * NEAR, base))
+        return base
+
+    def _skip(self, room: int) -> tuple[int, int]:
+        """(place, tokens before): a start to begin at, not far before the budget runs out."""
+        text = self.text
+        most = room - 256
+        if most < 2 * dtypes.CHUNK_BYTES:
+            return 0, 0
+        place, length, last = np.array([text.address]), np.array([text.size]), np.empty(1, np.int64)
+        scratch = text.scratch
+        scratch.restart()
+        scratch.expect(min(text.size, 8 * room))
+        record = scratch.record
+        output = np.empty(most, np.uint32)
+        scratch.set_table(dtypes.WORK_OUTPUT, output)
+        arguments = address_of(place), address_of(length), address_of(last), 1
+        while (status := text.engine._encode(scratch.address, *arguments)) < 0 and status != dtypes.NEED_OUTPUT:
+            text.engine._mend(scratch, status, text.engine._part_done(scratch, 1, text.size))
+        if status >= 0:
+            found = 0, 0  # it all fits: the caller sees it again
+        else:
+            found = int(record[dtypes.WORK_RESUME]), int(record[dtypes.WORK_OUTPUT_USED])
+        scratch.restart()
+        scratch.use_small_output()
+        return found
+
+    def _best(self, room: int, anchor: int, before: int, place: int, added: Places, ends: Places, end: int) -> int:
+        """The last candidate from ``place`` on that has at most ``room`` tokens, or -1.
+
+        ``anchor`` is a piece's start that stays, with ``before`` tokens before it; up to ``end`` the ids are known.
+        """
+        text = self.text
+        if place - anchor > LONG_PIECE:
+            return self._best_in_long(room, anchor, before, place, ends)
+        ahead = text.character_at(min(place + 16 * NEAR, end))
+        wide = self.wide(np.append(text.pieces(anchor, ahead, added, final=False), ahead))
+        best = -1
+        below = begin = place
+        while begin <= text.size:
+            candidates = text.characters(begin, min(begin + BATCH, text.size))
+            counts = before + text.count(np.full(len(candidates), anchor), candidates)
+            good = candidates[counts <= room]
+            if len(good):
+                best = int(good[-1])
+            low = candidates[counts < room + self.slack(begin - 8, begin + BATCH + 8)]
+            if len(low):
+                below = int(low[-1])
+            begin = int(candidates[-1]) + 1
+            if begin - below > wide:
+                break
+            if begin - anchor > 2 * LONG_PIECE:
+                return max(best, self._best_in_long(room, anchor, before, place, ends))
+        return best
+
+    def _best_in_long(self, room: int, anchor: int, before: int, place: int, ends: Places) -> int:
+        """:meth:`_best` inside of a long piece that begins at ``anchor``: its last tokens alone are merged anew.
+
+        The tokens of a prefix are those of the whole piece up to a place where two of them stand side by side that
+        merging leaves apart: whether it does shows in these two alone.
+        """
+        text = self.text
+        settled = int(np.searchsorted(ends, anchor, side="right"))
+        first = int(np.searchsorted(ends, place, side="right"))
+        found = []
+        below = place
+        for candidate in text.characters(place, min(place + LONG_PIECE, text.size)).tolist():
+            count = self._count_from(candidate, ends, settled, first)
+            if count is None:
+                break
+            if before + count <= room:
+                found.append(candidate)
+            if before + count < room + self.slack(place, candidate):
+                below = candidate
+            if candidate - below >= text.longest:
+                break
+        for candidate in reversed(found[-BATCH:]):
+            if before + int(text.count(np.array([anchor]), np.array([candidate]))[0]) <= room:
+                return int(candidate)
+        return -1
+
+    def _count_from(self, candidate: int, ends: Places, settled: int, first: int) -> int | None:
+        """Tokens from the piece's start, token ``settled``, to a candidate after token ``first``; None if not found."""
+        back = LOCAL_TOKENS
+        while True:
+            token = max(first - back, settled)
+            begin = int(ends[token - 1]) if token else 0
+            ids = self.merged(begin, candidate)
+            if token == settled:
+                return len(ids)
+            edge = int(ends[token - 2]) if token > 1 else 0
+            size = int(self.text.sizes[ids[0]]) if len(ids) else 0
+            pair = self.merged(edge, begin + size)
+            if len(pair) == 2 and int(self.text.sizes[pair[0]]) == begin - edge:
+                return token - settled + len(ids)
+            back *= 2
+
+
+class Suffix(_Search):
+    """Suffixes of a text."""
+
+    def __init__(self, text: Bytes) -> None:
+        super().__init__(text)
+        self._counted: list[tuple[int, int]] = []  # suffixes that had to be counted whole, and their tokens
+
+    def longest_within(self, room: int) -> int:
+        """The begin of the longest suffix of at most ``room`` tokens."""
+        text = self.text
+        if room == 0:
+            return text.size
+        width = 4 * min(room, SAMPLE) + 1024
+        while True:
+            begin = text.character_at(max(text.size - width, 0))
+            ids = text.encode(begin, text.size)
+            if len(ids) > room + NEAR or begin == 0:
+                break
+            width = self.wider(width, len(ids), room)
+        if len(ids) <= room:
+            return 0
+        # Of the tokens after the place where the budget runs out a few are looked at.
+        ends = text.token_ends(begin, ids[: len(ids) - room + LONG_PIECE])
+        place = text.character_at(int(ends[len(ids) - room - 1]))
+        high = text.character_at(min(place + BATCH, text.size))
+        while True:
+            best = self._best(room, place, high, begin, ids, ends)
+            if best >= 0:
+                return best
+            if high == text.size:
+                return text.size
+            place, high = high, text.character_at(min(high + 4 * NEAR, text.size))
+
+    def _best(self, room: int, place: int, high: int, begin: int, ids: Ids, ends: Places) -> int:
+        """The first candidate, before or after ``place`` but not after ``high``, of at most ``room`` tokens, or -1."""
+        text = self.text
+        stop = text.character_at(min(high + 16 * NEAR, text.size))
+        added = text.added_tokens(ids[: len(ends)], ends)
+        pieces = text.pieces(begin, stop, added, final=stop == text.size)
+        around = int(np.searchsorted(pieces, place - 16 * NEAR))
+        wide = self.wide(np.append(pieces[max(around - 1, 0) :], stop))
+        meeting = self._meeting(pieces, added, high, stop)
+        if meeting - place > LONG_PIECE:
+            return self._best_in_long(room, place, len(ids), ends)
+        after = len(ids) - int(np.searchsorted(ends, meeting, side="right"))
+        best, below = -1, high
+        end = high
+        while True:
+            candidates = text.characters(max(end - BATCH, 0), end)
+            candidates = candidates[candidates <= end]
+            counts = self._counts(candidates, added, meeting, after, stop)
+            good = candidates[counts <= room]
+            if len(good):
+                best = int(good[0])
+            low = candidates[counts < room + self.slack(end - BATCH - 8, end + 8)]
+            if len(low):
+                below = int(low[0])
+            first = int(candidates[0])
+            if first == 0 or below - first >= wide:
+                return best
+            end = text.character_at(first - 1)
+            if meeting - end > 2 * LONG_PIECE:
+                found = self._best_in_long(room, place, len(ids), ends)
+                return found if found >= 0 and (best < 0 or found < best) else best
+
+    @staticmethod
+    def _is_meeting_of_added(added: npt.NDArray[np.int64], meeting: int) -> bool:
+        return bool((added[:, 0] == meeting).any())
+
+    def _meeting(self, pieces: Places, added: npt.NDArray[np.int64], high: int, stop: int) -> int:
+        """A place after all candidates where the suffixes can be expected to go on alike; or the text's end.
+
+        It is where an added token begins, or else a piece.
+        """
+        data, size = self.text.data, self.text.size
+        tokens = added[(added[:, 0] > high) & (added[:, 1] <= stop - NEAR), 0]
+        if len(tokens):
+            return int(tokens[0])
+        chosen = pieces[(pieces >= high + NEAR) & (pieces <= stop - 2 * NEAR)]
+        for start in chosen[:BATCH].tolist():
+            if data[start] == ord(" ") and data[start - 1] < 0x80 and chr(data[start - 1]).isalpha():
+                return int(start)
+        return int(chosen[0]) if len(chosen) else size
+
+    def _counts(self, candidates: Places, added: npt.NDArray[np.int64], meeting: int, after: int, stop: int) -> Places:
+        """How many tokens each suffix has, where ``after`` of them come from ``meeting`` on."""
+        text = self.text
+        agree = np.ones(len(candidates), np.uint8)
+        if meeting < text.size and not self._is_meeting_of_added(added, meeting):
+            # Behind an added token all goes on alike.
+            begins = candidates
+            earlier = added[added[:, 0] < meeting]
+            if len(earlier):
+                begins = np.where(candidates <= earlier[-1, 0], earlier[-1, 1], candidates)
+            agree = self._agree(begins, meeting, stop)
+        counts = after + text.count(candidates, np.full(len(candidates), meeting))
+        for number in np.flatnonzero(agree == 0)[::-1].tolist():
+            counts[number] = self._count_whole(candidates[number : number + 1], added, stop)
+        return counts
+
+    def _agree(self, begins: Places, meeting: int, stop: int) -> npt.NDArray[np.uint8]:
+        """1 for each suffix that can be counted in two parts, up to ``meeting`` and from there on."""
+        agree = np.empty(len(begins), np.uint8)
+        arguments = self.text.address, address_of(begins), len(begins), meeting, stop, address_of(agree)
+        while (status := agreeing_cuts(self.text.scratch.address, *arguments)) < 0:
+            self.text.scratch.mend(status)
+        return agree
+
+    def _count_whole(self, candidate: Places, added: Places, stop: int) -> int:
+        """How many tokens a suffix has; as far as it can be, those of a shorter one that was counted so before."""
+        text = self.text
+        begin = int(candidate[0])
+        apart = ((added[:, 1] > begin) & (added[:, 0] < stop)).any()
+        for counted, total in self._counted[-4:] if not apart else ():
+            if begin < counted < stop and self._agree(candidate, counted, stop)[0]:
+                return total + int(text.count(candidate, np.array([counted]))[0])
+        total = int(text.count(candidate, np.array([text.size]))[0])
+        self._counted.append((begin, total))
+        return total
+
+    def _best_in_long(self, room: int, place: int, total: int, ends: Places) -> int:
+        """:meth:`_best` inside of a long piece: its first tokens alone are merged anew; see :class:`Prefix`.
+
+        In a run of one character the tokens of a suffix hardly ever meet those of a longer one. Then they are all made,
+        up to MOST_REMERGED bytes; what is found by then may not be the longest.
+        """
+        text = self.text
+        known = [(ends, total)]
+        merged_bytes = 0
+        found = []
+        below = place
+        for candidate in text.characters(max(place - LONG_PIECE, 0), place)[::-1].tolist():
+            for their_ends, their_total in known[:1] + known[1:][-2:]:
+                count = self._count_to(candidate, their_ends, place, their_total)
+                if count is not None:
+                    break
+            else:
+                merged_bytes += text.size - candidate
+                if merged_bytes > MOST_REMERGED:
+                    break
+                ids = text.encode(candidate, text.size)
+                count = len(ids)
+                known.append((text.token_ends(candidate, ids[:LONG_PIECE]), count))
+            if count <= room:
+                found.append(candidate)
+            if count < room + self.slack(candidate, place):
+                below = candidate
+            if below - candidate >= text.longest:
+                break
+        for candidate in reversed(found[-BATCH:]):
+            if int(text.count(np.array([candidate]), np.array([text.size]))[0]) <= room:
+                return int(candidate)
+        return -1
+
+    def _count_to(self, candidate: int, ends: Places, place: int, total: int) -> int | None:
+        """Tokens from a candidate on, where from some place on there are ``total`` of these ends; None if they differ.
+
+        They are compared behind ``place``.
+        """
+        first = int(np.searchsorted(ends, place, side="right"))
+        ahead = LOCAL_TOKENS
+        while first + ahead + 1 < len(ends) and ahead <= 2 * LOCAL_TOKENS:
+            token = first + ahead
+            edge = int(ends[token - 1])
+            ids = self.merged(candidate, edge)
+            size = int(self.text.sizes[ids[-1]]) if len(ids) else 0
+            pair = self.merged(edge - size, int(ends[token]))
+            if len(pair) == 2 and int(self.text.sizes[pair[0]]) == size:
+                return len(ids) + total - token
+            ahead *= 2
+        return None

@@ -1,0 +1,297 @@
+"""Budgets by brute force: whether a text fits, its longest prefix and suffix that do, and its chunks."""
+
+import random
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import numbatok
+import small
+import vocabularies
+from conftest import TEST_DATA
+from numbatok import Tokenizer
+from numbatok.added_tokens import AddedTokens
+from numbatok.normalizers import NFC, Lowercase, Strip
+from numbatok.parts import Parts
+from numbatok.patterns.rules import Split
+from numbatok.templates import Special, Template, Text
+from numbatok.vocabulary import Vocabulary
+from texts import ADVERSARIAL, random_text, well_formed
+
+CHAT = ("<|im_start|>", "<|im_start|>user", "<|x")
+TEMPLATE = Template((Special("<s>", (0,)), Text("A"), Special("</s>", (1, 2))))
+LEVELS = ("piece", "sentence", "line", "paragraph")
+
+
+def changed(**changes: object) -> Tokenizer:
+    """The small vocabulary with other parts."""
+    return Tokenizer(Parts(**{**vars(small.by_ranks()._parts), **changes}))
+
+
+def by_characters() -> Tokenizer:
+    """Characters, with byte tokens for others, as in Llama 2's file."""
+    tokens = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), *"▁helothrw", "he", "▁t", "he▁t", "▁th", "▁the"]
+    ids = {token.encode(): number for number, token in enumerate(tokens)}
+    merges = [("h", "e"), ("▁", "t"), ("▁t", "h"), ("▁", "the"), ("▁th", "e")]
+    known = [
+        (left.encode(), right.encode()) for left, right in merges if left.encode() in ids and right.encode() in ids
+    ]
+    model = Vocabulary.from_merges(ids, known, unit="character", unk=b"<unk>", fuse_unk=True, byte_fallback=True)
+    return Tokenizer(Parts(model, AddedTokens([]), (), numbatok.normalizers.Replace(" ", "▁")))
+
+
+#: Tokenizers of every kind: counts that are local, and counts that are not.
+MADE = {
+    "ranks": lambda: small.by_ranks().add_special_tokens(CHAT),
+    "merges": lambda: small.by_merges().add_tokens(["<tool>", " the cat"], normalized=False),
+    "template": lambda: changed(template=TEMPLATE),
+    "twice": lambda: changed(template=Template((Text("A"), Special("</s>", (1,)), Text("A")))),
+    "nfc": lambda: changed(normalizer=NFC()),
+    "lower": lambda: changed(normalizer=Lowercase()),
+    "strip": lambda: changed(normalizer=Strip(True, True)),
+    "prefix space": lambda: changed(prefix_space=True),
+    "drops": lambda: changed(rule=(Split(r"\s+", "removed"),)),
+    "far": lambda: changed(rule=(Split(r"a+b|a| ?\w+|\W"),)),
+    "no rule": lambda: changed(rule=()),
+    "characters": by_characters,
+    "gpt2": lambda: numbatok.get_encoding("gpt2"),
+    "cl100k": lambda: numbatok.get_encoding("cl100k_base"),
+    "o200k": lambda: numbatok.get_encoding("o200k_base"),
+}
+_FRAGMENTS = [
+    *(" ", " " * 9, "\n", "\n\n", "   \n  ", "=", "1", "123456", "a", "ab", "'s", "'ll", "'", "the", "The quick brown"),
+    *("中", "😀", "é", "e\u0301", " the cat", "Is it? ", 'Yes!" ', "No.\n", "。", "<|im_start|>", "<|im_start|>us"),
+    *("<|endoftext|>", "<|end", "<tool>"),
+]
+fragments = st.sampled_from(_FRAGMENTS)
+given_texts = st.one_of(
+    well_formed,
+    st.lists(fragments, max_size=25).map("".join),
+    st.lists(st.tuples(fragments, st.integers(1, 30)), max_size=5).map(lambda runs: "".join(a * n for a, n in runs)),
+)
+
+
+@pytest.fixture(scope="module", params=MADE)
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    """One of each kind."""
+    return MADE[request.param]()
+
+
+def longest_prefix(tokenizer: Tokenizer, text: str, most: int) -> str | None:
+    """By trying all, the longest first; None where nothing fits."""
+    return next((text[:end] for end in range(len(text), -1, -1) if tokenizer.count(text[:end]) <= most), None)
+
+
+def longest_suffix(tokenizer: Tokenizer, text: str, most: int) -> str | None:
+    """By trying all."""
+    return next((text[begin:] for begin in range(len(text) + 1) if tokenizer.count(text[begin:]) <= most), None)
+
+
+@settings(max_examples=60)
+@given(given_texts, st.data())
+def test_by_brute_force(tokenizer: Tokenizer, text: str, data: st.DataObject) -> None:
+    """The very longest, though counts rise and fall; and whether all fits."""
+    text = text[:300]
+    count, least = tokenizer.count(text), tokenizer.count("")
+    most = data.draw(st.integers(least, max(count, least) + 1))
+    assert tokenizer.fits(text, most) == (count <= most)
+    assert tokenizer.fits(text.encode(), most) == (count <= most)
+    assert tokenizer.truncate(text, most) == longest_prefix(tokenizer, text, most)
+    assert tokenizer.truncate(text, most, "left") == longest_suffix(tokenizer, text, most)
+
+
+def check_chunks(tokenizer: Tokenizer, text: str, most: int, overlap: int, at: str) -> None:
+    """They cover the text, each is what it says, and each fits."""
+    try:
+        chunks = tokenizer.chunk(text, most, overlap, at)
+    except ValueError as error:
+        place = int(re.search(r"at index (\d+) alone has", str(error))[1])
+        assert tokenizer.count(text[place]) > most
+        return
+    done = 0
+    for chunk in chunks:
+        assert chunk.text == text[chunk.start : chunk.end]
+        assert chunk.n_tokens == tokenizer.count(chunk.text) <= most
+        assert chunk.start <= done < chunk.end
+        assert overlap > 0 or chunk.start == done
+        done = chunk.end
+    assert done == len(text)
+
+
+@settings(max_examples=60)
+@given(given_texts, st.integers(1, 30), st.integers(0, 9), st.sampled_from(LEVELS))
+def test_chunks(tokenizer: Tokenizer, text: str, most: int, overlap: int, at: str) -> None:
+    """Any text, any budget."""
+    overhead = numbatok.budgets.overhead_of(tokenizer._start(), True)
+    most = max(most, overhead.added + overhead.times)
+    check_chunks(tokenizer, text, most, min(overlap, overhead.room(most) - 1), at)
+
+
+def test_chunks_end_where_they_are_asked_to(gpt2: Tokenizer) -> None:
+    """At the ends of pieces, sentences, lines and paragraphs, as late as the budget allows."""
+    text = 'One is here. "Two!" And three?\nA line. Another\n \n\nA new paragraph\n\nThe last one'
+    ends = {at: [chunk.text for chunk in gpt2.chunk(text, 12, at=at)] for at in LEVELS}
+    assert all(part.endswith("\n") for part in ends["paragraph"][:-1])
+    assert "A new paragraph\n\n" in {gpt2.chunk(text[-29:], most, at="paragraph")[0].text for most in range(4, 7)}
+    assert all(part.endswith("\n") for part in ends["line"][:-1])
+    assert all(part.rstrip(" ")[-1] in '.!?"\n' for part in ends["sentence"][:-1])
+    whole = [gpt2.chunk(text, most, at="sentence")[0].text for most in range(4, 13)]
+    assert {"One is here.", 'One is here. "Two!"'} <= set(whole)
+    assert gpt2.chunk("今天。明天！后天？", 6, at="sentence")[0].text.endswith("。")
+    assert [chunk[:2] for chunk in gpt2.chunk("Hello world again", 2)] == [(0, 11), (11, 17)]
+
+
+def test_overlap(gpt2: Tokenizer) -> None:
+    """Chunks begin with the last tokens of the one before."""
+    text = " ".join(["word"] * 50)
+    chunks = gpt2.chunk(text, 10, overlap=3)
+    assert [chunk.n_tokens for chunk in chunks[:-1]] == [10] * (len(chunks) - 1)
+    for before, after in pairwise(chunks):
+        assert gpt2.count(text[after.start : before.end]) == 3
+
+
+def test_template(gpt2: Tokenizer) -> None:
+    """Special tokens of a template count, or not."""
+    framed = MADE["template"]()
+    first, both = (framed.count(text, add_special_tokens=False) for text in ("the", "the other"))
+    assert framed.count("the other") == both + 3
+    assert framed.fits("the other", both + 3)
+    assert not framed.fits("the other", both + 2)
+    assert framed.fits("the other", both, add_special_tokens=False)
+    assert framed.truncate("the other", first + 3) == "the"
+    assert framed.truncate("the other", 3) == ""
+    assert framed.chunk("the other", first + 3)[0][2:] == ("the", first + 3)
+    assert framed.chunk("the other", both, add_special_tokens=False)[0].n_tokens == both
+    assert not framed.fits("", 2)
+    with pytest.raises(ValueError, match="max_tokens is 2, and the template alone puts 3 special tokens around a text"):
+        framed.truncate("the", 2)
+    with pytest.raises(ValueError, match="max_tokens is 3, and the template alone"):
+        framed.chunk("the", 3)
+
+
+def test_errors(gpt2: Tokenizer) -> None:
+    """What is wrong, and what is wanted."""
+    for call in (gpt2.fits, gpt2.truncate, gpt2.chunk):
+        with pytest.raises(TypeError, match="max_tokens must be an integer, not float"):
+            call("a", 2.0)
+        with pytest.raises(ValueError, match="max_tokens must be at least"):
+            call("a", -1)
+        with pytest.raises(TypeError, match="text must be str"):
+            call(3, 2)
+        with pytest.raises(UnicodeDecodeError):
+            call(b"\xff", 2)
+        with pytest.raises(ValueError, match=r"disallowed special token .* at character 1"):
+            call("é<|endoftext|>", 100, allowed_special=(), disallowed_special="all")
+    with pytest.raises(ValueError, match="side must be 'left' or 'right'"):
+        gpt2.truncate("a", 2, "top")
+    with pytest.raises(ValueError, match="at must be 'piece'"):
+        gpt2.chunk("a", 2, at="word")
+    with pytest.raises(ValueError, match="overlap must be smaller than max_tokens leaves for the text, 2, not 2"):
+        gpt2.chunk("a", 2, 2)
+    with pytest.raises(ValueError, match=r"room for 1 tokens of text, and the character '文' at index 2 alone has 2"):
+        gpt2.chunk("a中文", 1)
+    assert gpt2.chunk("", 5) == []
+    assert gpt2.truncate("", 0) == gpt2.truncate("abc", 0) == gpt2.truncate("abc", 0, "left") == ""
+    assert gpt2.fits("", 0)
+
+
+def test_other_kinds_of_text(gpt2: Tokenizer) -> None:
+    """Bytes, invalid bytes, surrogates: what is returned is a str that encode takes."""
+    assert gpt2.truncate(b"Hello world again", 2) == "Hello world"
+    assert gpt2.truncate(bytearray(b"Hello \xff\xff"), 2, errors="replace").startswith("Hello")
+    for text in ("a\ud83d\ude00b\ud800c" * 3, "\udc00"):
+        repaired = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        assert gpt2.truncate(text, 5) == gpt2.truncate(repaired, 5)
+        assert gpt2.chunk(text, 5) == gpt2.chunk(repaired, 5)
+        assert gpt2.fits(text, gpt2.count(text))
+
+
+@pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k"])
+@pytest.mark.parametrize("text", ["a", "ab", "=", "1", "中", "😀", "\n", " x", "=-", "é"])
+def test_long_pieces(name: str, text: str) -> None:
+    """Runs of thousands of bytes: nothing longer fits among the next candidates."""
+    tokenizer = MADE[name]()
+    text = "x " + text * (6_000 // len(text.encode())) + " y"
+    for part in (0.3, 0.9):
+        most = int(tokenizer.count(text) * part)
+        prefix = tokenizer.truncate(text, most)
+        assert tokenizer.count(prefix) <= most
+        longer = [tokenizer.count(text[:end]) for end in range(len(prefix) + 1, min(len(prefix) + 150, len(text)))]
+        assert min(longer) > most
+        suffix = tokenizer.truncate(text, most, "left")
+        assert tokenizer.count(suffix) <= most
+        assert text.endswith(suffix)
+    check_chunks(tokenizer, text, 100, 0, "piece")
+
+
+@pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k"])
+def test_large_budgets(name: str) -> None:
+    """Texts of which most is passed over, with added tokens within."""
+    tokenizer = MADE[name]()
+    rng = random.Random(name)
+    words = [
+        "the",
+        " quick",
+        " brown",
+        "\n\n",
+        " it's",
+        "12345",
+        "   ",
+        "<|endoftext|>",
+        "中文",
+        ", and",
+        "()",
+        " über",
+    ]
+    text = "".join(rng.choices(words, k=60_000)) + random_text(rng, 500)
+    count = tokenizer.count(text)
+    for most in (count - 1, count // 2, 17_000, 9_000):
+        prefix, suffix = tokenizer.truncate(text, most), tokenizer.truncate(text, most, "left")
+        assert tokenizer.count(prefix) <= most
+        assert tokenizer.count(suffix) <= most
+        ends = range(len(prefix) + 1, min(len(prefix) + 40, len(text) + 1))
+        assert min(tokenizer.count(text[:end]) for end in ends) > most
+        begins = range(max(len(text) - len(suffix) - 40, 0), len(text) - len(suffix))
+        assert min(tokenizer.count(text[begin:]) for begin in begins) > most
+    for most, at in ((64, "piece"), (500, "line"), (20_000, "paragraph")):
+        check_chunks(tokenizer, text, most, most // 8, at)
+
+
+@pytest.mark.parametrize("row", [row for row in vocabularies.ROWS if not row.refused], ids=lambda row: row.name)
+def test_real_vocabularies(row: vocabularies.Row) -> None:
+    """All of them, over texts of the corpus: by brute force over a little, and chunks."""
+    tokenizer = Tokenizer(row.parts())
+    least = tokenizer.count("")
+    for path in sorted((TEST_DATA / "corpus-small").rglob("*.txt"))[::3]:
+        text = path.read_text(encoding="utf-8")[1_000:1_120]
+        for part in (0.3, 0.8):
+            most = least + int((tokenizer.count(text) - least) * part)
+            assert tokenizer.truncate(text, most) == longest_prefix(tokenizer, text, most)
+            assert tokenizer.truncate(text, most, "left") == longest_suffix(tokenizer, text, most)
+        check_chunks(tokenizer, text * 3, least + 16, 2, "sentence")
+
+
+@pytest.mark.parametrize("text", ADVERSARIAL)
+def test_adversarial(text: str) -> None:
+    """Every budget of texts that are easily got wrong."""
+    for name in ("gpt2", "cl100k"):
+        tokenizer = MADE[name]()
+        for most in range(tokenizer.count(text) + 1):
+            assert tokenizer.truncate(text, most) == longest_prefix(tokenizer, text, most)
+            assert tokenizer.truncate(text, most, "left") == longest_suffix(tokenizer, text, most)
+
+
+def test_scratches_are_left_in_order(gpt2: Tokenizer) -> None:
+    """A call that was broken off leaves nothing behind for the next."""
+    text = "The quick brown fox <|endoftext|> jumps. " * 3_000
+    wanted = gpt2.encode(text).tolist()
+    for _ in range(3):
+        assert not gpt2.fits(text, 100)
+        assert gpt2.encode(text).tolist() == wanted
+        gpt2.truncate(text, 20_000)
+        assert gpt2.encode("Hello world").tolist() == [15496, 995]
+        gpt2.chunk(text, 100)
+        assert gpt2.count(text) == len(wanted)
