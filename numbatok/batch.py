@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import overload
+from typing import TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,16 @@ def check_arrays(ids: npt.NDArray[np.uint32], offsets: npt.NDArray[np.int64]) ->
         raise ValueError(f"offsets must rise from 0 or more to at most {len(ids)}, the number of ids")
 
 
+_Number = TypeVar("_Number", bound=np.generic)
+
+
+def _rows(array: "npt.NDArray[_Number] | None", spans: list[slice]) -> "npt.NDArray[_Number] | None":
+    """What an array has in some spans: a view of it where there is one."""
+    if array is None or len(spans) == 1:
+        return array if array is None else array[spans[0]]
+    return np.concatenate([*(array[span] for span in spans), array[:0]])
+
+
 class TokenBatch:
     """Ids of many documents in one array.
 
@@ -26,6 +36,7 @@ class TokenBatch:
     ids : uint32[total], the ids of all documents one after the other
     offsets : int64[documents + 1]; document ``i`` is ``ids[offsets[i]:offsets[i + 1]]``
     type_ids : uint32[total], the template's type id of each id: 0, and 1 for the second text of a pair
+    token_offsets : int64[total, 2], where in its text each id begins and ends, or None where it was not asked for
 
     Indexing gives a view of one document's ids, slicing a batch of some documents (a view too where the step is 1).
 
@@ -34,13 +45,14 @@ class TokenBatch:
     (array([15496], dtype=uint32), 3, array([1, 0, 1]))
     """
 
-    __slots__ = ("__weakref__", "_ids", "_offsets", "_type_ids")
+    __slots__ = ("__weakref__", "_ids", "_offsets", "_token_offsets", "_type_ids")
 
     def __init__(
         self,
         ids: npt.NDArray[np.uint32],
         offsets: npt.NDArray[np.int64],
         type_ids: npt.NDArray[np.uint32] | None = None,
+        token_offsets: npt.NDArray[np.int64] | None = None,
     ) -> None:
         ids, offsets = np.asarray(ids), np.asarray(offsets)
         check_arrays(ids, offsets)
@@ -48,9 +60,14 @@ class TokenBatch:
             type_ids = np.asarray(type_ids)
             if type_ids.shape != ids.shape or type_ids.dtype != np.uint32:
                 raise TypeError("type_ids must be a uint32 array as long as ids")
+        if token_offsets is not None:
+            token_offsets = np.asarray(token_offsets)
+            if token_offsets.shape != (len(ids), 2) or token_offsets.dtype != np.int64:
+                raise TypeError("token_offsets must be an int64 array of two columns, as long as ids")
         self._ids = ids
         self._offsets = offsets
         self._type_ids = type_ids  # None: all zero
+        self._token_offsets = token_offsets
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -72,18 +89,16 @@ class TokenBatch:
         if step == 1:
             stop = max(start, stop)
             first, last = self.offsets[start], self.offsets[stop]
-            types = None if self._type_ids is None else self._type_ids[first:last]
-            return TokenBatch(self.ids[first:last], self.offsets[start : stop + 1] - first, types)
+            span = slice(first, last)
+            types, places = _rows(self._type_ids, [span]), _rows(self._token_offsets, [span])
+            return TokenBatch(self.ids[first:last], self.offsets[start : stop + 1] - first, types, places)
         numbers = range(start, stop, step)
         offsets = np.zeros(len(numbers) + 1, np.int64)
         np.cumsum(self.lengths[list(numbers)], out=offsets[1:])
         spans = [slice(self.offsets[number], self.offsets[number + 1]) for number in numbers]
-        ids, types = (
-            None if array is None else np.concatenate([*(array[span] for span in spans), np.empty(0, np.uint32)])
-            for array in (self.ids, self._type_ids)
-        )
+        ids = _rows(self.ids, spans)
         assert ids is not None
-        return TokenBatch(ids, offsets, types)
+        return TokenBatch(ids, offsets, _rows(self._type_ids, spans), _rows(self._token_offsets, spans))
 
     def __iter__(self) -> Iterator[npt.NDArray[np.uint32]]:
         edges = self.offsets.tolist()
@@ -106,8 +121,9 @@ class TokenBatch:
         return f"TokenBatch({len(self)} documents, {int(self.offsets[-1] - self.offsets[0])} ids)"
 
     def __reduce__(self) -> tuple[type["TokenBatch"], tuple[npt.NDArray[np.generic] | None, ...]]:
-        types = None if self._type_ids is None else self._type_ids[self.offsets[0] : self.offsets[-1]]
-        return TokenBatch, (self._own_ids(), self.offsets - self.offsets[0], types)
+        span = slice(self.offsets[0], self.offsets[-1])
+        types, places = _rows(self._type_ids, [span]), _rows(self._token_offsets, [span])
+        return TokenBatch, (self._own_ids(), self.offsets - self.offsets[0], types, places)
 
     def _own_ids(self) -> npt.NDArray[np.uint32]:
         return self.ids[self.offsets[0] : self.offsets[-1]]
@@ -126,6 +142,11 @@ class TokenBatch:
     def type_ids(self) -> npt.NDArray[np.uint32]:
         """uint32[total], the type id of each id."""
         return np.zeros(len(self.ids), np.uint32) if self._type_ids is None else self._type_ids
+
+    @property
+    def token_offsets(self) -> npt.NDArray[np.int64] | None:
+        """int64[total, 2], where in its text each id begins and ends, in the unit that was asked for; or None."""
+        return self._token_offsets
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:

@@ -56,9 +56,7 @@ class ByteDecoder:
         Raises :class:`UnknownId` with the place of the first id that is not in the vocabulary.
         """
         table = self._tables[skip_special_tokens]
-        if self._sorted is not None:
-            places = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
-            ids = np.where(self._sorted[places] == ids, places, len(table) - 1).astype(np.uint32)
+        ids = self.rows_of(ids)
         ends = np.zeros(len(offsets) - 1, np.int64)
         output = np.empty(0, np.uint8)
         size = self._write(ids, offsets, table, output, ends)
@@ -67,6 +65,28 @@ class ByteDecoder:
         if size == decode.NO_ROOM:  # another thread has changed the ids meanwhile: go by what they are now
             return self.decode(ids.copy(), offsets, skip_special_tokens)
         return output[:size], ends
+
+    def rows_of(self, ids: Ids) -> Ids:
+        """The rows of ids in the tables: the ids themselves, or their places where they are far apart."""
+        if self._sorted is None:
+            return ids
+        places = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
+        return np.where(self._sorted[places] == ids, places, len(self._tables[0]) - 1).astype(np.uint32)
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether ids are rows."""
+        return self._sorted is None
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int32]:
+        """int32, by row: the number of the token, in order of symbols and then of what decoding alone knows."""
+        return self._tables[0]
+
+    @property
+    def contents(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """(bytes of all tokens, where each begins), by number."""
+        return self._data, self._starts
 
     def _write(
         self,

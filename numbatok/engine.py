@@ -4,6 +4,7 @@ Importing this module imports Numba; :class:`numbatok.Tokenizer` does so when it
 """
 
 import ctypes
+import functools
 import os
 import random
 from collections.abc import Iterable, Iterator
@@ -28,6 +29,7 @@ from numbatok.text import as_bytes, raise_invalid, repair_surrogates
 from numbatok.view import view_of
 
 if TYPE_CHECKING:
+    from numbatok.offsets import Locator
     from numbatok.patterns.fallback import RegexRule
 
 # Byte offsets into a scratch's record: the address and the length of a call's one text.
@@ -49,6 +51,7 @@ class Encoded(NamedTuple):
     frame: Frame
     documents: Documents
     ends: npt.NDArray[np.int64]
+    kept: list[Any]  # what the documents point into, besides the texts
 
 
 class Engine:
@@ -59,6 +62,8 @@ class Engine:
         self._regex_rule = regex_rule
         self._cuts_text = parts.prefix_space or regex_rule is not None  # here, between all added tokens
         self._view = view = view_of(parts, regex_rule)
+        self.drops = bool(view[dtypes.VIEW_DROPS])  # whether the split rule removes pieces of the text
+        self.tries_off = 2 if self._cuts_text else 1  # what is not looked for again in documents that are cut
         self.everything_allowed = np.full(max(len(parts.added_tokens), 1), dtypes.ADDED_AS_TOKEN, np.uint8)
         self._actions: dict[tuple[frozenset[str], frozenset[str]], npt.NDArray[np.uint8]] = {}
         self.decoder = ByteDecoder(parts.vocabulary, parts.added_tokens, parts.unreachable)
@@ -128,6 +133,14 @@ class Engine:
 
     # --- encoding ---
 
+    def encode_short(self, scratch: Scratch, source: Any, actions: npt.NDArray[np.uint8], special: bool) -> int:
+        """Encode a short ``str`` into a scratch's own output; how many ids, or below 0 where that can't be done."""
+        scratch.set_actions(actions)
+        around = self._around[special]
+        if scratch.around is not around:
+            scratch.set_around(around)
+        return int(self._encode_text(id(source), scratch.address))
+
     def encode(self, source: Any, actions: npt.NDArray[np.uint8], errors: str, special: bool) -> Ids:
         """Ids of one text, as a new array; ``special`` says whether its template's special tokens are put around it."""
         scratch = self._take()
@@ -187,7 +200,7 @@ class Engine:
         count_only: bool = False,
     ) -> "Encoded":
         """Ids of all texts, or pairs where ``seconds`` are given, flat; of ``count_only`` only where they would be."""
-        kept: list[Any] = []  # what the documents point into, besides the texts
+        kept: list[Any] = []
         frame, documents = self._documents(texts, seconds, actions, errors, special, kept)
         ends = np.empty(len(documents.addresses), np.int64)
         total = int(np.maximum(documents.lengths, 0).sum())
@@ -196,14 +209,20 @@ class Engine:
             scratch.set_actions(actions)
             scratch.restart()
             if documents.are_cut:  # at their added tokens, which are not to be looked for again
-                scratch.record[dtypes.WORK_TRIES_OFF] = 2 if self._cuts_text else 1
+                scratch.record[dtypes.WORK_TRIES_OFF] = self.tries_off
             try:
                 ids = (self._count_all if count_only else self._encode_all)(scratch, *places, total)
             except DisallowedToken as found:
                 raise self._found_in(documents, frame, found) from None
             scratch.record[dtypes.WORK_TRIES_OFF] = 0
-        del kept
-        return Encoded(ids, offsets_of(documents, ends, len(texts)), frame, documents, ends)
+        return Encoded(ids, offsets_of(documents, ends, len(texts)), frame, documents, ends, kept)
+
+    @functools.cached_property
+    def locator(self) -> "Locator":
+        """What finds the offsets of ids."""
+        from numbatok.offsets import Locator
+
+        return Locator(self, self._parts)
 
     def count_batch(
         self, texts: list[Any], actions: npt.NDArray[np.uint8], errors: str, special: bool
@@ -249,7 +268,7 @@ class Engine:
                 ]
                 for which, places in located.items()
             }
-        return frame, arrange_rows(frame, rows, len(texts))
+        return frame, arrange_rows(frame, rows, len(texts), located)
 
     def _changes(self, address: int, length: int) -> bool:
         """Whether the UTF-8 at an address is encoded otherwise than as it is."""
@@ -278,7 +297,7 @@ class Engine:
         normalizer = self._parts.normalizer
         for start, stop, token in self._segments(scratch, dtypes.VIEW_RAW_TRIE, address, length):
             if token is not None:
-                rows.append((*self._token_row(scratch, token, start, owner, second), start))
+                rows.append((*self._token_row(scratch, token, start, owner, second), start, stop, -1, 0))
                 continue
             if normalizer is None:
                 data = np.frombuffer(ctypes.string_at(address + start, stop - start), np.uint8)
@@ -286,31 +305,40 @@ class Engine:
                 segment = ctypes.string_at(address + start, stop - start).decode()
                 data = np.frombuffer(normalizer.normalize(segment).encode(), np.uint8)
             if self._cuts_text:
-                rows += [(*row, start) for row in self._cut(scratch, data, start, owner, second, kept)]
+                for address_, size, begin, end in self._cut(scratch, data, start, owner, second, kept):
+                    rows.append((address_, size, start, stop, begin, end))
             else:
                 kept.append(data)
-                rows.append((address_of(data), len(data), start))
+                rows.append((address_of(data), len(data), start, stop, 0, len(data)))
         return rows
 
     def _cut(
         self, scratch: Scratch, data: npt.NDArray[np.uint8], start: int, owner: int, second: bool, kept: list[Any]
-    ) -> Iterator[tuple[int, int]]:
-        """The documents of a normalized segment: texts between added tokens, with a space before, or pieces of them."""
+    ) -> Iterator[tuple[int, int, int, int]]:
+        """The documents of a normalized segment, and which of its bytes they are: texts between added tokens, with a
+        space before, or pieces of them.
+        """
         for begin, end, token in self._segments(scratch, dtypes.VIEW_NORMALIZED_TRIE, address_of(data), len(data)):
             if token is not None:
-                yield self._token_row(scratch, token, start, owner, second)
+                yield (*self._token_row(scratch, token, start, owner, second), begin, end)
                 continue
             part = data[begin:end]
             if self._parts.prefix_space and part[0] != ord(" "):
                 part = np.concatenate([np.frombuffer(b" ", np.uint8), part])
             kept.append(part)
             if self._regex_rule is None:
-                yield address_of(part), len(part)
+                yield address_of(part), len(part), begin, end
                 continue
             starts, dropped = self._regex_rule.cut(part.tobytes().decode())
             for first, last, gone in zip(starts, [*starts[1:], len(part)], dropped, strict=True):
                 if not gone:
-                    yield address_of(part) + int(first), int(last - first)
+                    edge = end - len(part)
+                    yield (
+                        address_of(part) + int(first),
+                        int(last - first),
+                        max(edge + int(first), begin),
+                        max(edge + int(last), begin),
+                    )
 
     def _token_row(self, scratch: Scratch, token: int, start: int, owner: int, second: bool) -> tuple[int, int]:
         """The document of an added token that stands at byte ``start``, unless the caller refuses it."""

@@ -22,10 +22,18 @@ from numbatok.memory import without_collection
 from numbatok.parts import Parts
 from numbatok.patterns.known import canonical, walk_of
 from numbatok.patterns.rules import PatternEngine
-from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte, check_errors
+from numbatok.text import (
+    Errors,
+    OffsetUnit,
+    Text,
+    byte_before_replacing,
+    character_at_byte,
+    check_errors,
+    check_unit,
+)
 
 if TYPE_CHECKING:
-    from numbatok.engine import Engine
+    from numbatok.engine import Encoded, Engine
     from numbatok.patterns.fallback import RegexRule
 
 # The defaults of encoding calls: told by identity, which costs a short call less than comparing.
@@ -322,11 +330,50 @@ class Tokenizer:
         except DisallowedToken as found:
             raise self._disallowed(found, [text], None if pair is None else [pair], "") from None
 
+    def encode_with_offsets(
+        self,
+        text: Text,
+        pair: Text | None = None,
+        *,
+        unit: OffsetUnit = "char",
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> tuple[Ids, Offsets]:
+        """The ids of a text, or pair of texts, and where each stands in the text.
+
+        The offsets are int64, one row ``(begin, end)`` an id, with the meaning that ``tokenizers`` gives them: they
+        refer to the text before normalizing, in characters, or with ``unit="byte"`` in bytes of its UTF-8. An id
+        covers whole characters in either unit: ids that share one all have its span, so that spans can overlap. Those
+        of a pair's second text refer to that; a template's ids have (0, 0). Where the file says ``trim_offsets``,
+        blanks at the ends of tokens are left out. The other arguments and errors are those of :meth:`encode`; in bytes
+        with ``errors="replace"``, the places are those in the bytes given.
+
+        >>> numbatok.get_encoding("gpt2").encode_with_offsets("naïve ☃")
+        (array([ 2616, 38776, 34719,   225]), array([[0, 2], [2, 5], [5, 7], [6, 7]]))
+        """
+        check_unit(unit, "unit")
+        if pair is None and allowed_special is _ALL and disallowed_special is _NONE and errors is _STRICT:
+            engine = self._engine or self._start()
+            short = engine.locator.encode_short(text, engine.everything_allowed, bool(add_special_tokens), unit)
+            if short is not None:
+                return short
+        seconds = None if pair is None else [pair]
+        special = bool(add_special_tokens), allowed_special, disallowed_special
+        try:
+            encoded, places = self._encode_all([text], seconds, unit, special, errors)
+        except DisallowedToken as found:
+            raise self._disallowed(found, [text], seconds, "") from None
+        assert places is not None
+        return encoded.ids, places
+
     def encode_batch(
         self,
         texts: Iterable[Text],
         pairs: Iterable[Text] | None = None,
         *,
+        return_offsets: OffsetUnit | None = None,
         add_special_tokens: bool = True,
         allowed_special: AllowedSpecial = _ALL,
         disallowed_special: AllowedSpecial = _NONE,
@@ -335,8 +382,10 @@ class Tokenizer:
         """The ids of many texts, flat.
 
         ``texts`` is any iterable of texts as :meth:`encode` takes them; those of a list or tuple of ``str`` are read
-        in place. ``pairs`` are the second texts, one for each. The other arguments, and the exceptions, are those of
-        :meth:`encode`; an exception names the index of the text that it is about, and nothing is returned of others.
+        in place. ``pairs`` are the second texts, one for each. With ``return_offsets`` the batch has
+        :attr:`TokenBatch.token_offsets`, those of :meth:`encode_with_offsets` in this unit. The other arguments, and
+        the exceptions, are those of :meth:`encode`; an exception names the index of the text that it is about, and
+        nothing is returned of others.
 
         >>> batch = numbatok.get_encoding("gpt2").encode_batch(["Hello world", "again"])
         >>> batch.ids, batch.offsets
@@ -346,14 +395,15 @@ class Tokenizer:
         seconds = None if pairs is None else _as_documents(pairs)
         if seconds is not None and len(seconds) != len(documents):
             raise ValueError(f"{len(documents)} texts are given with {len(seconds)} pairs; each text needs one")
-        engine = self._engine or self._start()
-        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        if return_offsets is not None:
+            check_unit(return_offsets, "return_offsets")
+        special = bool(add_special_tokens), allowed_special, disallowed_special
         try:
-            encoded = engine.encode_batch(documents, seconds, actions, errors, bool(add_special_tokens))
+            encoded, places = self._encode_all(documents, seconds, return_offsets, special, errors)
         except DisallowedToken as found:
             raise self._disallowed(found, documents, seconds, f" at index {found.document} of the batch") from None
         types = types_of(encoded.frame, encoded.documents, encoded.ends) if encoded.frame.types.any() else None
-        return TokenBatch(encoded.ids, encoded.offsets, types)
+        return TokenBatch(encoded.ids, encoded.offsets, types, places)
 
     def count(
         self,
@@ -457,6 +507,21 @@ class Tokenizer:
 
             load_compiler()
         return Engine(self._parts, self._regex_rule)
+
+    def _encode_all(
+        self,
+        texts: list[Text],
+        seconds: list[Text] | None,
+        unit: OffsetUnit | None,
+        special: tuple[bool, AllowedSpecial, AllowedSpecial],
+        errors: Errors,
+    ) -> "tuple[Encoded, Offsets | None]":
+        """Texts, or pairs, encoded, and the offsets of their ids where a unit is given."""
+        engine = self._engine or self._start()
+        adds, allowed, disallowed = special
+        actions = self._actions(engine, allowed, disallowed, errors)
+        encoded = engine.encode_batch(texts, seconds, actions, errors, adds)
+        return encoded, None if unit is None else engine.locator.locate(encoded, texts, seconds, unit, actions)
 
     def _actions(
         self, engine: "Engine", allowed: AllowedSpecial, disallowed: AllowedSpecial, errors: str
