@@ -73,6 +73,10 @@ class ByteDecoder:
         places = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
         return np.where(self._sorted[places] == ids, places, len(self._tables[0]) - 1).astype(np.uint32)
 
+    def table(self, skip_special_tokens: bool) -> npt.NDArray[np.int32]:
+        """int32, by row: :attr:`numbers`, but LEFT_OUT for what is skipped."""
+        return self._tables[skip_special_tokens]
+
     @property
     def is_direct(self) -> bool:
         """Whether ids are rows."""

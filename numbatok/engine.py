@@ -141,6 +141,26 @@ class Engine:
             scratch.set_around(around)
         return int(self._encode_text(id(source), scratch.address))
 
+    def stream_ends(self, special: bool) -> tuple[list[int], list[int]] | None:
+        """The template's ids before and after one text; None where it is more than that."""
+        around = self._around[special]
+        if around.count == 0:
+            return None
+        blocks = self._frames[False, special].blocks
+        before = blocks[0] if around.first == 0 else None
+        after = blocks[-1] if blocks[-1] is not None else None
+        return [] if before is None else before.tolist(), [] if after is None else after.tolist()
+
+    @property
+    def regex_rule(self) -> "RegexRule | None":
+        """What runs the split rule where the kernels cannot."""
+        return self._regex_rule
+
+    @property
+    def ids_per_byte(self) -> int:
+        """How many ids a byte can become, at most."""
+        return self._view[dtypes.VIEW_IDS_PER_BYTE]
+
     def encode(self, source: Any, actions: npt.NDArray[np.uint8], errors: str, special: bool) -> Ids:
         """Ids of one text, as a new array; ``special`` says whether its template's special tokens are put around it."""
         scratch = self._take()

@@ -35,6 +35,8 @@ from numbatok.text import (
 if TYPE_CHECKING:
     from numbatok.engine import Encoded, Engine
     from numbatok.patterns.fallback import RegexRule
+    from numbatok.stream_decoders import BatchStreamDecoder, ByteTables, StreamDecoder, Strings
+    from numbatok.streams import StreamEncoder
 
 # The defaults of encoding calls: told by identity, which costs a short call less than comparing.
 _ALL: Literal["all"] = "all"
@@ -62,6 +64,8 @@ class Tokenizer:
         self._vocabulary = parts.vocabulary
         self._added = parts.added_tokens
         self._engine: Engine | None = None
+        self._strings_of: dict[bool, Strings] = {}  # for stream decoders, by whether special tokens are skipped
+        self._byte_tables: dict[bool, ByteTables] = {}
 
     # --- loading and identity ---
 
@@ -181,7 +185,7 @@ class Tokenizer:
         return hash(self._content())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_engine": None}
+        return {**self.__dict__, "_engine": None, "_strings_of": {}, "_byte_tables": {}}
 
     # --- vocabulary ---
 
@@ -491,7 +495,77 @@ class Tokenizer:
         edges = [0, *ends.tolist()]
         return [text[begin:end].decode("utf-8", errors) for begin, end in pairwise(edges)]
 
+    # --- streams ---
+
+    def stream_encoder(
+        self,
+        *,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> "StreamEncoder":
+        """An encoder of a text that comes in parts; the arguments are those of :meth:`encode`.
+
+        Raises ValueError where the tokenizer's template holds the text more than once.
+
+        >>> stream = numbatok.get_encoding("gpt2").stream_encoder()
+        >>> [stream.feed("Hello wor").tolist(), stream.feed("ld").tolist(), stream.finish().tolist()]
+        [[], [], [15496, 995]]
+        """
+        from numbatok.streams import StreamEncoder
+
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        ends = engine.stream_ends(bool(add_special_tokens))
+        if ends is None:
+            raise ValueError("the template is more than a text with ids before and after it, which no stream can give")
+        return StreamEncoder(engine, self._parts, actions, ends, errors)
+
+    def stream_decoder(self, *, skip_special_tokens: bool = False) -> "StreamDecoder":
+        """A decoder of ids that come one by one: text as soon as it is final, joined that of :meth:`decode`.
+
+        >>> stream = numbatok.get_encoding("gpt2").stream_decoder()
+        >>> [stream.feed(34719), stream.feed(225), stream.feed(995), stream.finish()]
+        [' ', '☃', ' world', '']
+        """
+        from numbatok.stream_decoders import StreamDecoder
+
+        return StreamDecoder(self._strings(bool(skip_special_tokens)))
+
+    def batch_stream_decoder(self, count: int, *, skip_special_tokens: bool = False) -> "BatchStreamDecoder":
+        """A decoder of ``count`` streams of ids that go on in step, as in serving; see its class.
+
+        >>> streams = numbatok.get_encoding("gpt2").batch_stream_decoder(2)
+        >>> streams.feed([15496, 34719])
+        (array([ 72, 101, 108, 108, 111,  32], dtype=uint8), array([0, 5, 6]))
+        """
+        from numbatok.stream_decoders import BatchStreamDecoder, ByteTables
+
+        if isinstance(count, bool) or not isinstance(count, int | np.integer):
+            raise TypeError(f"count must be an integer, not {type(count).__name__}")
+        if count < 0:
+            raise ValueError(f"count must be at least 0, not {count}")
+        skip = bool(skip_special_tokens)
+        tables = None
+        if not self._parts.decoder:
+            if skip not in self._byte_tables:
+                self._byte_tables[skip] = ByteTables(self._engine or self._start(), skip)
+            tables = self._byte_tables[skip]
+        return BatchStreamDecoder(int(count), self._strings(skip), tables)
+
     # --- inside ---
+
+    def _strings(self, skip_special_tokens: bool) -> "Strings":
+        """The string of each id, for stream decoders, which share them."""
+        from numbatok.stream_decoders import Strings
+
+        if skip_special_tokens not in self._strings_of:
+            skipped = frozenset(self._added.specials.values() if skip_special_tokens else ())
+            self._strings_of[skip_special_tokens] = Strings(
+                self._parts.token, skipped, self.vocab_size, self._parts.decoder
+            )
+        return self._strings_of[skip_special_tokens]
 
     def _start(self) -> "Engine":
         """The compiled side, built by the first caller while others wait."""

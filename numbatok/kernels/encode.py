@@ -160,7 +160,7 @@ def _next_start(starts, block, end):
 
 
 @helper
-def _encode_region(view, work, text, length, base, end, resume, used):
+def encode_region(view, work, text, length, base, end, resume, used):
     """Encode ``text[base:end]``, which the bitmaps from ``base`` on cut into whole pretokens, from ``resume`` on.
 
     Returns (status, start of the first pretoken not put out, used). The bitmap is read by windows of a chunk.
@@ -320,7 +320,7 @@ def _encode_document(view, work, text, length, position, used, total):
         if cutter != 0:
             call_kernel(cutter, (view, work, text, length, base, end))
         # Stages 2 to 4.
-        status, resume, used = _encode_region(view, work, text, length, base, end, resume, used)
+        status, resume, used = encode_region(view, work, text, length, base, end, resume, used)
         if status != 0:
             set_field(work, WORK_RESUME, resume)
             return status, base, used, total

@@ -52,7 +52,6 @@ INFO_CHARACTERS = (1 << 19) - 1
 INFO_BEFORE_SHIFT = 39
 INFO_BEHIND_SHIFT = 47
 INFO_BLANKS = (1 << 8) - 1
-INFO_ANY_BLANKS = (1 << 55) - (1 << 39)
 INFO_INSIDE_SHIFT = 59
 INFO_BEGINS_INSIDE = 1 << INFO_INSIDE_SHIFT  # it begins with a byte inside of a character
 INFO_ENDS_INSIDE = 1 << 60  # it ends before the end of a character
@@ -147,9 +146,8 @@ def _put_span(plan, row, text, length, place, begin, end, first, last):
 
 
 @helper
-def _trim_blanks(offsets, place, word, trim, is_first):
-    """Leave the blanks of a token, a byte each, out of the offsets that it has in a text as it is."""
-    start, stop = at(offsets, 2 * place), at(offsets, 2 * place + 1)
+def _put_trimmed(offsets, place, start, stop, word, trim, is_first):
+    """Put the offsets of a token in a text as it is, without its blanks, a byte each."""
     before = word >> INFO_BEFORE_SHIFT & INFO_BLANKS
     behind = word >> INFO_BEHIND_SHIFT & INFO_BLANKS
     if before == 1 and (
@@ -201,10 +199,7 @@ def _add_up(plan, row, text, length, begin, end):
         first = characters - (word >> INFO_INSIDE_SHIFT & 1)
         characters += word >> INFO_CHARACTERS_SHIFT & INFO_CHARACTERS
         if is_plain and not in_bytes:
-            put(offsets, 2 * place, first)
-            put(offsets, 2 * place + 1, characters)
-            if word & INFO_ANY_BLANKS != 0:
-                _trim_blanks(offsets, place, word, trim, place == begin)
+            _put_trimmed(offsets, place, first, characters, word, trim, place == begin)
             continue
         if stop > length:
             return False
@@ -213,11 +208,12 @@ def _add_up(plan, row, text, length, begin, end):
                 start -= 1
             while stop < length and _is_inside(source, stop):
                 stop += 1
+        if is_plain and trim != 0:
+            _put_trimmed(offsets, place, start, stop, word, trim, place == begin)
+            continue
         if is_plain:
             put(offsets, 2 * place, base + start)
             put(offsets, 2 * place + 1, base + stop)
-            if trim != 0 and word & INFO_ANY_BLANKS != 0:
-                _trim_blanks(offsets, place, word, trim, place == begin)
             continue
         _put_span(plan, row, text, length, place, start, stop, first, characters)
     return position == length
@@ -343,10 +339,21 @@ def _deal_units(view, work, plan, row, text, length, begin, end, place, last_pla
 def _deal_bytes(plan, row, text, length, begin, end, place, last_place, known, count):
     """Locate the ids of the bytes from ``begin`` to ``end``; returns what :func:`_deal_units` does."""
     ids = table(plan, PLAN_IDS, np.uint32)
+    info = table(plan, PLAN_INFO, np.uint64)
     position = begin
     while position < end and place < last_place:
-        stop = min(position + _length_of(plan, at(ids, place)), end)
-        known, count = _put_bytes(plan, row, text, length, place, position, stop, known, count)
+        number = np.int64(at(ids, place))
+        word = np.int64(at(info, number)) if number < len(info) else np.int64(INFO_VARIES)
+        stop = min(position + _length_of(plan, number), end)
+        if known == position and word & (INFO_VARIES | INFO_BEGINS_INSIDE | INFO_ENDS_INSIDE) == 0:
+            following = count + (word >> INFO_CHARACTERS_SHIFT & INFO_CHARACTERS)
+            _put_span(plan, row, text, length, place, position, stop, count, following)
+            known, count = stop, following
+        else:
+            known, count = _put_bytes(plan, row, text, length, place, position, stop, known, count)
+            while known < stop:
+                count += not _is_inside(array_at(text, length, np.uint8), known)
+                known += 1
         position = stop
         place += 1
     return place if position == end else np.int64(MISPLACED), known, count

@@ -23,7 +23,7 @@ def _by_parts(change: Callable[[str], str], text: str) -> str:
 
 
 @functools.cache
-def _white_space() -> str:
+def all_white_space() -> str:
     r"""All characters that ``\s`` matches."""
     return text_of(np.flatnonzero(white_space()))
 
@@ -99,12 +99,12 @@ class Strip(Normalizer):
     def normalize(self, text: str) -> str:
         """The text after the change."""
         if self.left:
-            text = text.lstrip(_white_space())
-        return text.rstrip(_white_space()) if self.right else text
+            text = text.lstrip(all_white_space())
+        return text.rstrip(all_white_space()) if self.right else text
 
     def sources(self, text: str) -> Sources:
         """See :class:`Normalizer`."""
-        first = len(text) - len(text.lstrip(_white_space())) if self.left else 0
+        first = len(text) - len(text.lstrip(all_white_space())) if self.left else 0
         return np.arange(first, first + len(self.normalize(text)))
 
     def leaves(self, text: str) -> bool:

@@ -44,6 +44,7 @@ class _Parser:
         self.pattern = pattern
         self.place = 0
         self.firsts = np.zeros(CODE_POINTS, np.bool_)  # characters that a match can begin with
+        self.members = np.zeros(CODE_POINTS, np.bool_)  # characters that a match can have
         self.translated = "|".join(self._alternatives())
 
     def _refuse(self, reason: str) -> NoReturn:
@@ -78,6 +79,7 @@ class _Parser:
                 self._refuse("a class has no members")
             if not parts:
                 self.firsts |= members
+            self.members |= members
             fewest, repeat = self._repeat()
             least += fewest
             parts.append(_class_text(members) + repeat)
@@ -181,6 +183,11 @@ def _parsed(pattern: str) -> _Parser:
 def compiled(pattern: str) -> "re.Pattern[str]":
     """The pattern over the frozen classes; VocabularyError names what is not supported."""
     return re.compile(_parsed(pattern).translated)
+
+
+def all_characters(pattern: str) -> Members:
+    """bool[0x110000]: the characters that a match of the pattern can have anywhere."""
+    return _parsed(pattern).members
 
 
 def first_characters(pattern: str) -> Members:
