@@ -13,9 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok import decoders
+from numbatok.byte_decoder import ByteDecoder
 from numbatok.decoders import Decoder
 from numbatok.ids import Ids, Offsets, as_ids, unknown_id
+from numbatok.kernels import streams
+from numbatok.kernels.decode import NO_ROOM, WIDEST_COPY
+from numbatok.memory import address_of
 from numbatok.normalizers.streaming import Replacing
+
+_REPLACEMENT = np.frombuffer("\ufffd".encode(), np.uint8)
+_MOST_STRIPPED = 255  # a byte of a stream's state
 
 
 class _Stage(ABC):
@@ -52,21 +59,21 @@ class _Bytes(_Stage):
 
     def __init__(self) -> None:
         self._step = decoders.ByteFallback()
-        self._run: list[str] = []
+        self.run: list[str] = []
 
     def feed(self, strings: list[str]) -> list[str]:
         done: list[str] = []
         for string in strings:
             if decoders.is_byte(string):
-                self._run.append(string)
+                self.run.append(string)
             else:
-                if self._run:
+                if self.run:
                     done += self.finish()
                 done.append(string)
         return done
 
     def finish(self) -> list[str]:
-        run, self._run = self._run, []
+        run, self.run = self.run, []
         return self._step.apply(run)
 
 
@@ -218,6 +225,14 @@ class Strings(dict[int, str | None]):
         self.vocab_size = vocab_size
         self.decoder = decoder
 
+        #: The bytes of each id that has been looked up, none for what is skipped.
+        self.bytes: dict[int, bytes] = {}
+        split = 0
+        while split < len(decoder) and isinstance(decoder[split], decoders.Replace | decoders.Strip):
+            split += 1
+        #: The steps that change each string by itself, which is done once, and those after them.
+        self.head, self.tail = decoder[:split], decoder[split:]
+
     def __missing__(self, id: int) -> str | None:
         data = self.token(id)
         if data is None:
@@ -226,12 +241,13 @@ class Strings(dict[int, str | None]):
         if id in self.skipped:
             string = ""
         elif self.decoder:
-            string = data.decode("utf-8", "replace")
+            string = decoders.decode([data.decode("utf-8", "replace")], self.head)
         else:
             try:
                 string = data.decode()
             except UnicodeDecodeError:
                 string = None
+        self.bytes[id] = b"" if id in self.skipped else data
         self[id] = string
         return string
 
@@ -247,7 +263,10 @@ class StreamDecoder:
         self._strings = strings
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._open = False  # whether a character is
-        self._stages = _stages(strings.decoder)
+        self._bytes = _Bytes()
+        self._run: list[str] | None = None  # the byte tokens in a row, where the first step is about these
+        self._rest: list[_Stage] | None = None  # the steps after it, as long as they do anything
+        self._begin()
         self._is_bytes = not strings.decoder
 
     def feed(self, ids: object) -> str:
@@ -258,11 +277,23 @@ class StreamDecoder:
         """
         if type(ids) is int:
             string = self._strings[ids]
-            if not self._is_bytes:
-                return "" if ids in self._strings.skipped else self._through([string or ""])
-            if string is not None and not self._open:
-                return string
-            return self._decoded([ids])
+            if self._is_bytes:
+                if string is not None and not self._open:
+                    return string
+                return self._decoded(self._strings.bytes[ids])
+            if ids in self._strings.skipped:
+                return ""
+            assert string is not None
+            if self._run is None:
+                return self._through([string])
+            # Nothing but byte tokens, in a row, is kept back.
+            if string[:3] == "<0x" and decoders.is_byte(string):
+                self._run.append(string)
+                return ""
+            if self._run:
+                string = "".join(self._bytes.finish()) + string
+                self._run = self._bytes.run
+            return string if self._rest is None else self._past([string])
         if isinstance(ids, np.integer) and not isinstance(ids, np.timedelta64):
             return self.feed(int(ids))
         array = as_ids(ids, self._strings.vocab_size)
@@ -274,7 +305,7 @@ class StreamDecoder:
                 edges = np.array([0, len(array)])
                 raise unknown_id(array, place, edges, self._strings.vocab_size, False) from None
         if self._is_bytes:
-            return self._decoded(numbers)
+            return self._decoded(b"".join([self._strings.bytes[number] for number in numbers]))
         return self._through([self._strings[number] or "" for number in numbers if number not in self._strings.skipped])
 
     def finish(self) -> str:
@@ -287,12 +318,29 @@ class StreamDecoder:
         done: list[str] = []
         for stage in self._stages:
             done = stage.feed(done) + stage.finish()
-        self._stages = _stages(self._strings.decoder)
+        self._begin()
         return "".join(done)
 
-    def _decoded(self, numbers: Iterable[int]) -> str:
-        skipped, token = self._strings.skipped, self._strings.token
-        data = b"".join([token(number) or b"" for number in numbers if number not in skipped])
+    def _begin(self) -> None:
+        """Let the steps begin a new text."""
+        self._stages = _stages(self._strings.tail)
+        self._run = self._rest = None
+        first = self._stages[0] if self._stages else None
+        if isinstance(first, _Bytes):
+            self._bytes, self._run = first, first.run
+            self._rest = self._stages[1:]
+
+    def _past(self, strings: list[str]) -> str:
+        """What the steps after that of the byte tokens make of strings."""
+        assert self._rest is not None
+        for stage in self._rest:
+            if not stage.idle:
+                strings = stage.feed(strings)
+        if all(stage.idle for stage in self._rest):
+            self._rest = None
+        return "".join(strings)
+
+    def _decoded(self, data: bytes) -> str:
         text = self._utf8.decode(data)
         self._open = bool(self._utf8.getstate()[0])
         return text
@@ -301,24 +349,27 @@ class StreamDecoder:
         for stage in self._stages:
             if not stage.idle:
                 strings = stage.feed(strings)
+        if self._run is not None:
+            self._run = self._bytes.run
         return "".join(strings)
 
 
 class BatchStreamDecoder:
     """Decodes many streams of ids, in step; made by :meth:`numbatok.Tokenizer.batch_stream_decoder`.
 
-    Each stream's text, joined over all calls, is that of a :class:`StreamDecoder`. Where the vocabulary has a decoder
-    besides the bytes of its tokens each stream is one; elsewhere a kernel does all.
+    Each stream's text, joined over all calls, is that of a :class:`StreamDecoder`. A kernel decodes bytes, and strings
+    with the steps of Llama 2's or Gemma's files; for other decoders each stream is a :class:`StreamDecoder`.
     """
 
-    def __init__(self, count: int, strings: Strings, tables: "ByteTables | None") -> None:
+    def __init__(self, count: int, strings: Strings, tables: "Tables | None") -> None:
         self._count = count
         self._tables = tables
+        self._strings = strings
         self._decoders = [] if tables is not None else [StreamDecoder(strings) for _ in range(count)]
         self._vocab_size = strings.vocab_size
-        self._states = np.zeros((count, 4), np.uint8)
-        self._output = np.empty(0, np.uint8)
         self._one_each = np.arange(count + 1)
+        self._states = np.zeros((count, 0), np.uint8) if tables is None else tables.new_states(count)
+        self._output = np.empty(0, np.uint8)
 
     def __len__(self) -> int:
         return self._count
@@ -343,26 +394,25 @@ class BatchStreamDecoder:
         if offsets is None and len(array) != self._count:
             raise ValueError(f"{len(array)} ids are given for {self._count} streams; each takes one, or pass offsets")
         if self._tables is not None:
-            return self._by_kernel(array, edges, self._tables)
-        strings = self._decoders[0]._strings if self._decoders else {}
+            return self._by_kernel(array, edges, self._tables, is_end=False)
         for place, number in enumerate(array.tolist()):
             try:
-                strings[number]
+                self._strings[number]
             except ValueError:
-                raise unknown_id(array, place, edges, self._vocab_size, False) from None
+                raise self._unknown(array, place) from None
+        bounds = pairwise(edges.tolist())
         return self._joined(
-            decoder.feed(array[begin:end])
-            for decoder, begin, end in zip(self._decoders, edges[:-1], edges[1:], strict=True)
+            decoder.feed(array[begin:end]) for decoder, (begin, end) in zip(self._decoders, bounds, strict=True)
         )
 
     def finish(self) -> tuple[npt.NDArray[np.uint8], Offsets]:
         """The rest of each stream's text, as :meth:`feed` gives it; all then begin anew."""
         if self._tables is None:
             return self._joined(decoder.finish() for decoder in self._decoders)
-        opened = self._states[:, 0] > 0
-        self._states[:] = 0
-        rest = np.frombuffer("\ufffd".encode(), np.uint8)
-        return np.tile(rest, int(opened.sum())), np.concatenate([[0], np.cumsum(len(rest) * opened)])
+        none = np.zeros(self._count + 1, np.int64)
+        rest = self._by_kernel(np.empty(0, np.uint32), none, self._tables, is_end=True)
+        self._states = self._tables.new_states(self._count)
+        return rest
 
     def reset(self, streams: object) -> None:
         """Let some streams, by their numbers, begin anew; what they kept back is forgotten."""
@@ -371,9 +421,12 @@ class BatchStreamDecoder:
             return
         if numbers.dtype.kind not in "iu":
             raise TypeError(f"streams must be their numbers, integers, not {numbers.dtype}")
-        if numbers.min() < 0 or numbers.max() >= self._count:
-            raise IndexError(f"stream {numbers.max()} or {numbers.min()} is not among {self._count}")
-        self._states[numbers] = 0
+        wrong = numbers[(numbers < 0) | (numbers >= self._count)]
+        if wrong.size:
+            raise IndexError(f"stream {wrong[0]} is not among {self._count}")
+        if self._tables is not None:
+            self._states[numbers] = 0
+            self._states[numbers, :1] = self._tables.new_states(1)[:, :1]
         for number in numbers.tolist() if self._decoders else ():
             self._decoders[number].finish()
 
@@ -386,18 +439,24 @@ class BatchStreamDecoder:
             raise ValueError(f"offsets must rise from 0 to {total}, the number of ids")
         return edges
 
-    def _by_kernel(self, ids: Ids, edges: Offsets, tables: "ByteTables") -> tuple[npt.NDArray[np.uint8], Offsets]:
+    def _unknown(self, ids: Ids, place: int) -> ValueError:
+        return unknown_id(ids, place, np.array([0, len(ids)]), self._vocab_size, False)
+
+    def _by_kernel(
+        self, ids: Ids, edges: Offsets, tables: "Tables", is_end: bool
+    ) -> tuple[npt.NDArray[np.uint8], Offsets]:
         ends = np.zeros(self._count + 1, np.int64)
         before = self._states.copy()
         while True:
-            used = tables.decode(ids, edges, self._states, self._output, ends[1:])
+            used = tables.decode(ids, edges, self._states, self._output, ends[1:], is_end)
             if used >= 0:
                 return self._output[:used].copy(), ends
-            self._states[:] = before
-            if used == tables.NO_ROOM:
-                self._output = np.empty(2 * len(self._output) + 32 * len(ids) + 1024, np.uint8)
-                continue
-            raise unknown_id(ids, -1 - used, np.array([0, len(ids)]), self._vocab_size, False)
+            self._states = before.copy()
+            if used != NO_ROOM:
+                raise self._unknown(ids, -1 - used)
+            self._output = np.empty(2 * len(self._output) + 32 * (len(ids) + self._count) + 1024, np.uint8)
+            before = self._states = tables.wider(self._states)
+            before = before.copy()
 
     @staticmethod
     def _joined(texts: Iterable[str]) -> tuple[npt.NDArray[np.uint8], Offsets]:
@@ -406,22 +465,51 @@ class BatchStreamDecoder:
         return np.frombuffer(bytearray(b"".join(parts)), np.uint8), np.concatenate([[0], np.cumsum(lengths, dtype=int)])
 
 
-class ByteTables:
-    """The byte decoder's tables, for the kernel that decodes streams."""
+class Tables(ABC):
+    """What the kernels decode streams by, and what they keep of each stream."""
 
-    def __init__(self, engine: object, skip_special_tokens: bool) -> None:
-        from numbatok.engine import Engine
-        from numbatok.kernels import decode, streams
+    @abstractmethod
+    def new_states(self, count: int) -> npt.NDArray[np.uint8]:
+        """uint8[count, width], of streams that begin."""
 
-        assert isinstance(engine, Engine)
-        self.NO_ROOM = decode.NO_ROOM
-        self._kernel = streams.decode_streams
-        self._decoder = engine.decoder
-        self._table = engine.decoder.table(skip_special_tokens)
-        data, starts = engine.decoder.contents
-        raw, edges = data.tobytes(), starts.tolist()
-        self._data, self._starts = data, starts
-        self._whole = np.array([_is_utf8(raw[begin:end]) for begin, end in pairwise(edges)], np.uint8)
+    def wider(self, states: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        """States with room for more."""
+        return states
+
+    @abstractmethod
+    def decode(
+        self,
+        ids: Ids,
+        edges: Offsets,
+        states: npt.NDArray[np.uint8],
+        output: npt.NDArray[np.uint8],
+        ends: Offsets,
+        is_end: bool,
+    ) -> int:
+        """Bytes of more text, NO_ROOM, or what names an unknown id; see :mod:`numbatok.kernels.streams`."""
+
+
+class _ByteTables(Tables):
+    """Of a vocabulary of bytes: the byte decoder's."""
+
+    def __init__(self, decoder: ByteDecoder, skip_special_tokens: bool) -> None:
+        self._rows_of = decoder.rows_of
+        self._kept = decoder.table(skip_special_tokens), *decoder.contents
+        table, data, starts = self._kept
+        raw = data.tobytes()
+        self._whole = np.array([_is_utf8(raw[begin:end]) for begin, end in pairwise(starts.tolist())], np.uint8)
+        self._fixed = (
+            address_of(table),
+            len(table),
+            address_of(self._whole),
+            address_of(starts),
+            len(starts) - 1,
+            address_of(data),
+            len(data),
+        )
+
+    def new_states(self, count: int) -> npt.NDArray[np.uint8]:
+        return np.zeros((count, streams.STATE_BYTES), np.uint8)
 
     def decode(
         self,
@@ -430,29 +518,89 @@ class ByteTables:
         states: npt.NDArray[np.uint8],
         output: npt.NDArray[np.uint8],
         ends: Offsets,
+        is_end: bool,
     ) -> int:
-        """See :func:`numbatok.kernels.streams.decode_streams`."""
-        from numbatok.memory import address_of
+        if is_end:
+            opened = states[:, 0] > 0
+            ends[:] = np.cumsum(len(_REPLACEMENT) * opened)
+            rest = np.tile(_REPLACEMENT, int(opened.sum()))
+            if len(rest) > len(output):
+                return NO_ROOM
+            output[: len(rest)] = rest
+            return len(rest)
+        ids = np.ascontiguousarray(self._rows_of(ids))
+        places = address_of(ids), address_of(edges), len(ends)
+        room = address_of(states), address_of(output), len(output), address_of(ends)
+        return int(streams.decode_streams(*places, *self._fixed, *room))
 
-        ids = np.ascontiguousarray(self._decoder.rows_of(ids))
-        return int(
-            self._kernel(
-                address_of(ids),
-                address_of(edges),
-                len(ends),
-                address_of(self._table),
-                len(self._table),
-                address_of(self._whole),
-                address_of(self._starts),
-                len(self._starts) - 1,
-                address_of(self._data),
-                len(self._data),
-                address_of(states),
-                address_of(output),
-                len(output),
-                address_of(ends),
-            )
+
+class _StringTables(Tables):
+    """Of a vocabulary whose strings are joined but for byte tokens, and stripped at the begin."""
+
+    def __init__(self, decoder: ByteDecoder, skip_special_tokens: bool, head: Decoder, strip: decoders.Strip) -> None:
+        self._rows_of = decoder.rows_of
+        data, starts = decoder.contents
+        raw = data.tobytes()
+        strings = [
+            decoders.decode([raw[begin:end].decode("utf-8", "replace")], head)
+            for begin, end in pairwise(starts.tolist())
+        ]
+        parts = [string.encode() for string in strings]
+        byte_of = [int(string[3:5], 16) if decoders.is_byte(string) else streams.NO_BYTE for string in strings]
+        edges = np.cumsum([0, *map(len, parts)])
+        content = np.frombuffer(strip.content.encode(), np.uint8)
+        table = decoder.table(skip_special_tokens)
+        self._data = np.frombuffer(b"".join(parts) + bytes(WIDEST_COPY), np.uint8)
+        self._kept = table, np.array(byte_of, np.uint16), edges, content
+        self._strip = strip.start
+        self._fixed = (
+            address_of(table),
+            len(table),
+            address_of(self._kept[1]),
+            address_of(edges),
+            len(parts),
+            address_of(self._data),
+            len(self._data),
         )
+        self._blank = address_of(content), len(content)
+
+    def new_states(self, count: int) -> npt.NDArray[np.uint8]:
+        states = np.zeros((count, 16), np.uint8)
+        states[:, 0] = self._strip
+        return states
+
+    def wider(self, states: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+        return np.concatenate([states, np.zeros_like(states)], axis=1)
+
+    def decode(
+        self,
+        ids: Ids,
+        edges: Offsets,
+        states: npt.NDArray[np.uint8],
+        output: npt.NDArray[np.uint8],
+        ends: Offsets,
+        is_end: bool,
+    ) -> int:
+        ids = np.ascontiguousarray(self._rows_of(ids))
+        places = address_of(ids), address_of(edges), len(ends)
+        room = address_of(output), len(output), address_of(ends)
+        kept = address_of(states), states.shape[1], *self._blank, int(is_end)
+        return int(streams.decode_string_streams(*places, *self._fixed, *kept, *room))
+
+
+def tables_of(decoder: ByteDecoder, skip_special_tokens: bool, strings: Strings) -> Tables | None:
+    """The tables for a decoder that a kernel knows; None for others."""
+    if not strings.decoder:
+        return _ByteTables(decoder, skip_special_tokens)
+    strip = decoders.Strip(" ", 0, 0)
+    rest = list(strings.tail)
+    if rest[:1] != [decoders.ByteFallback()] or rest[1:2] != [decoders.Fuse()]:
+        return None
+    for step in rest[2:]:
+        if not isinstance(step, decoders.Strip) or strip.start or step.stop or step.start > _MOST_STRIPPED:
+            return None
+        strip = step
+    return _StringTables(decoder, skip_special_tokens, strings.head, strip)
 
 
 def _is_utf8(data: bytes) -> bool:

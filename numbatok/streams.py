@@ -77,18 +77,22 @@ class _Pretokens:
             return []
         data = np.frombuffer(bytes(self._buffer), np.uint8)
         room = self._engine.ids_per_byte * (length + dtypes.CHUNK_BYTES) + dtypes.OUTPUT_SLACK
-        output = np.empty(room, np.uint32)
         with self._engine.scratch() as scratch:
             scratch.restart()
             scratch.record[dtypes.WORK_POSITION] = scratch.record[dtypes.WORK_RESUME] = 0
-            scratch.set_table(dtypes.WORK_OUTPUT, output)
+            output = scratch.small_output
+            if room > len(output):
+                scratch.expect(length)
+                output = np.empty(room, np.uint32)
+                scratch.set_table(dtypes.WORK_OUTPUT, output)
             while (count := streams.encode_decided(scratch.address, address_of(data), length, is_end)) < 0:
                 scratch.mend(count)
             done = int(scratch.record[dtypes.WORK_POSITION])
+            made = output[:count].copy()
             scratch.use_small_output()
             scratch.shrink()
         del self._buffer[:done]
-        return [output[:count].copy()] if count else []
+        return [made] if count else []
 
 
 class _Finder:

@@ -35,7 +35,7 @@ from numbatok.text import (
 if TYPE_CHECKING:
     from numbatok.engine import Encoded, Engine
     from numbatok.patterns.fallback import RegexRule
-    from numbatok.stream_decoders import BatchStreamDecoder, ByteTables, StreamDecoder, Strings
+    from numbatok.stream_decoders import BatchStreamDecoder, StreamDecoder, Strings, Tables
     from numbatok.streams import StreamEncoder
 
 # The defaults of encoding calls: told by identity, which costs a short call less than comparing.
@@ -65,7 +65,7 @@ class Tokenizer:
         self._added = parts.added_tokens
         self._engine: Engine | None = None
         self._strings_of: dict[bool, Strings] = {}  # for stream decoders, by whether special tokens are skipped
-        self._byte_tables: dict[bool, ByteTables] = {}
+        self._stream_tables: dict[bool, Tables | None] = {}
 
     # --- loading and identity ---
 
@@ -185,7 +185,7 @@ class Tokenizer:
         return hash(self._content())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_engine": None, "_strings_of": {}, "_byte_tables": {}}
+        return {**self.__dict__, "_engine": None, "_strings_of": {}, "_stream_tables": {}}
 
     # --- vocabulary ---
 
@@ -540,19 +540,17 @@ class Tokenizer:
         >>> streams.feed([15496, 34719])
         (array([ 72, 101, 108, 108, 111,  32], dtype=uint8), array([0, 5, 6]))
         """
-        from numbatok.stream_decoders import BatchStreamDecoder, ByteTables
+        from numbatok.stream_decoders import BatchStreamDecoder, tables_of
 
         if isinstance(count, bool) or not isinstance(count, int | np.integer):
             raise TypeError(f"count must be an integer, not {type(count).__name__}")
         if count < 0:
             raise ValueError(f"count must be at least 0, not {count}")
         skip = bool(skip_special_tokens)
-        tables = None
-        if not self._parts.decoder:
-            if skip not in self._byte_tables:
-                self._byte_tables[skip] = ByteTables(self._engine or self._start(), skip)
-            tables = self._byte_tables[skip]
-        return BatchStreamDecoder(int(count), self._strings(skip), tables)
+        strings = self._strings(skip)
+        if skip not in self._stream_tables:
+            self._stream_tables[skip] = tables_of((self._engine or self._start()).decoder, skip, strings)
+        return BatchStreamDecoder(int(count), strings, self._stream_tables[skip])
 
     # --- inside ---
 

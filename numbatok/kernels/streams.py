@@ -210,3 +210,173 @@ def decode_streams(
                     used = _take_byte(state, first, at(source, begin + j), target, used)
         put(end_of, stream, used)
     return used
+
+
+# Of each stream of strings: blanks that may still be stripped, NO_RUN and so on, two bytes of how many byte tokens are
+# in a row, and these bytes.
+RUN_HEADER = 4
+NO_RUN, OPEN_RUN, BROKEN_RUN = range(3)
+MOST_RUN = (1 << 16) - 1
+NO_BYTE = 256
+
+
+@helper
+def _put_stripped(state, first, blank, source, begin, size, output, used):
+    """Put ``source[begin:begin + size]``, without the blanks that are still to be stripped; returns where it ends."""
+    left = np.int64(at(state, first))
+    width = len(blank)
+    while left > 0 and size > 0:
+        same = np.int64(0)
+        while same < min(width, size) and at(source, begin + same) == at(blank, same):
+            same += 1
+        if same < width:
+            left = np.int64(0)
+        else:
+            left -= 1
+            begin += width
+            size -= width
+        put(state, first, np.uint8(left))
+    for i in range(size):
+        put(output, used + i, at(source, begin + i))
+    return used + size
+
+
+@helper
+def _last_lead(state, begin, length):
+    """Where the character begins that the byte before ``length`` is of, at most three bytes before that."""
+    lead = length - 1
+    while lead > 0 and length - lead < 4 and at(state, begin + lead) & 0xC0 == 0x80:
+        lead -= 1
+    return lead
+
+
+@helper
+def _is_open(state, begin, length):
+    """Whether bytes, all but the last of which are, are the beginning of UTF-8: 1; or whole: 2; else 0."""
+    lead = _last_lead(state, begin, length)
+    if lead > 0:
+        before = _last_lead(state, begin, lead)
+        if lead - before != _width(at(state, begin + before)):
+            return 0
+    width = _width(at(state, begin + lead))
+    if width == 0 or length - lead > width:
+        return 0
+    for i in range(lead + 1, length):
+        if not _goes_on(at(state, begin + lead), i - lead, at(state, begin + i)):
+            return 0
+    return 2 if length - lead == width else 1
+
+
+@helper
+def _end_run(state, first, blank, output, used):
+    """Put the bytes of a run that is over: as text if they are UTF-8, else as U+FFFD each."""
+    if at(state, first + 1) == OPEN_RUN:
+        length = np.int64(at(state, first + 2)) | np.int64(at(state, first + 3)) << 8
+        begin = first + RUN_HEADER
+        if _is_open(state, begin, length) == 2:
+            used = _put_stripped(state, first, blank, state, begin, length, output, used)
+        else:
+            put(state, first, np.uint8(0))
+            for _ in range(length):
+                used = _put_replacement(output, used)
+    put(state, first + 1, np.uint8(NO_RUN))
+    return used
+
+
+@kernel(
+    "int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64,"
+    " int64, int64, int64)"
+)
+def decode_string_streams(
+    ids,
+    offsets,
+    streams,
+    token_of_id,
+    id_limit,
+    byte_of,
+    starts,
+    tokens,
+    data,
+    data_bytes,
+    states,
+    state_bytes,
+    blank,
+    blank_bytes,
+    is_end,
+    output,
+    capacity,
+    ends,
+):
+    """:func:`decode_streams` of tokens that are strings, some of which stand for bytes.
+
+    Parameters
+    ----------
+    byte_of : address of uint16[tokens]: the byte that a token stands for, or NO_BYTE
+    states : address of uint8[streams, state_bytes], as RUN_HEADER says
+    blank, blank_bytes : the character that is stripped at the begin of a stream
+    is_end : 1: the streams end after these ids
+
+    NO_ROOM also where a run of byte tokens is longer than the states hold.
+    """
+    edges = array_at(offsets, streams + 1, np.int64)
+    given = array_at(ids, at(edges, streams), np.uint32)
+    numbers = array_at(token_of_id, id_limit, np.int32)
+    bytes_ = array_at(byte_of, tokens, np.uint16)
+    begins = array_at(starts, tokens + 1, np.int64)
+    source = array_at(data, data_bytes, np.uint8)
+    state = array_at(states, state_bytes * streams, np.uint8)
+    stripped = array_at(blank, blank_bytes, np.uint8)
+    target = array_at(output, capacity, np.uint8)
+    end_of = array_at(ends, streams, np.int64)
+    used = np.int64(0)
+    for stream in range(streams):
+        first = state_bytes * stream
+        for i in range(at(edges, stream), at(edges, stream + 1)):
+            number = np.int64(at(given, i))
+            token = np.int64(at(numbers, number)) if number < id_limit else np.int64(UNKNOWN)
+            if token < 0:
+                if token != LEFT_OUT:
+                    return np.int64(-1 - i)
+                continue
+            size = at(begins, token + 1) - at(begins, token)
+            length = np.int64(at(state, first + 2)) | np.int64(at(state, first + 3)) << 8
+            if used + 3 * length + size + WIDEST_COPY > capacity:
+                return np.int64(NO_ROOM)
+            byte = at(bytes_, token)
+            run = at(state, first + 1)
+            if byte == NO_BYTE:
+                if run == NO_RUN and at(state, first) == 0:
+                    copy_16_bytes(target, used, source, at(begins, token))
+                    for j in range(WIDEST_COPY, size):
+                        put(target, used + j, at(source, at(begins, token) + j))
+                    used += size
+                    continue
+                used = _end_run(state, first, stripped, target, used)
+                used = _put_stripped(state, first, stripped, source, at(begins, token), size, target, used)
+                continue
+            if run == BROKEN_RUN:
+                used = _put_replacement(target, used)
+                continue
+            if run == NO_RUN:
+                length = np.int64(0)
+            if RUN_HEADER + length >= state_bytes or length >= MOST_RUN:
+                return np.int64(NO_ROOM)
+            put(state, first + RUN_HEADER + length, np.uint8(byte))
+            length += 1
+            put(state, first + 1, np.uint8(OPEN_RUN))
+            put(state, first + 2, np.uint8(length & 0xFF))
+            put(state, first + 3, np.uint8(length >> 8))
+            if _is_open(state, first + RUN_HEADER, length) == 0:
+                put(state, first, np.uint8(0))
+                for _ in range(length):
+                    used = _put_replacement(target, used)
+                put(state, first + 1, np.uint8(BROKEN_RUN))
+                put(state, first + 2, np.uint8(0))
+                put(state, first + 3, np.uint8(0))
+        if is_end != 0:
+            length = np.int64(at(state, first + 2)) | np.int64(at(state, first + 3)) << 8
+            if used + 3 * length + WIDEST_COPY > capacity:
+                return np.int64(NO_ROOM)
+            used = _end_run(state, first, stripped, target, used)
+        put(end_of, stream, used)
+    return used

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
+from numbatok.memory import address_of
 from numbatok.normalizers import literals
 from numbatok.normalizers.edits import Lowercase, Prepend, Replace, Sequence, Strip, StripAccents, all_white_space
 from numbatok.normalizers.frozen import code_points
@@ -96,11 +97,31 @@ class _Keeping(Stream):
 class _Composing(_Keeping):
     """A normalization form: cut before a character that stays, and that nothing before is joined to."""
 
-    def _cut(self, text: str) -> int:
-        table = restless(self._normalizer)
+    def __init__(self, normalizer: Normalizer) -> None:
+        super().__init__(normalizer)
+        table = restless(normalizer)
         assert table is not None
-        calm = np.flatnonzero(table[code_points(text)] == 0)
-        return int(calm[-1]) if len(calm) else -1
+        self._table = table
+
+    def _cut(self, text: str) -> int:
+        size = 16
+        while size < 2 * len(text):
+            begin = max(len(text) - size, 0)
+            calm = np.flatnonzero(self._table[code_points(text[begin:])] == 0)
+            if len(calm):
+                return begin + int(calm[-1])
+            size *= 8
+        return -1
+
+    def _made(self, text: str) -> str:
+        if text.isascii():
+            return text
+        from numbatok.kernels import normal
+
+        data = np.frombuffer(text.encode(), np.uint8)
+        if normal.first_restless(address_of(data), len(data), address_of(self._table), 0) < 0:
+            return text
+        return self._normalizer.normalize(text)
 
 
 class _Matching(_Keeping):
