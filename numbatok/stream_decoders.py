@@ -21,7 +21,6 @@ from numbatok.kernels.decode import NO_ROOM, WIDEST_COPY
 from numbatok.memory import address_of
 from numbatok.normalizers.streaming import Replacing
 
-_REPLACEMENT = np.frombuffer("\ufffd".encode(), np.uint8)
 _MOST_STRIPPED = 255  # a byte of a stream's state
 
 
@@ -91,12 +90,11 @@ class _FirstApart(_Stage):
 
     def __init__(self, step: decoders.Metaspace) -> None:
         self._step = step
-        self._later = decoders.Metaspace(step.replacement, False)
         self._begun = False
 
     def feed(self, strings: list[str]) -> list[str]:
         if self._begun or not strings:
-            return self._later.apply(strings)
+            return [string.replace(self._step.replacement, " ") for string in strings]
         self._begun = True
         return self._step.apply(strings)
 
@@ -333,10 +331,12 @@ class StreamDecoder:
     def _past(self, strings: list[str]) -> str:
         """What the steps after that of the byte tokens make of strings."""
         assert self._rest is not None
+        are_idle = True
         for stage in self._rest:
             if not stage.idle:
                 strings = stage.feed(strings)
-        if all(stage.idle for stage in self._rest):
+                are_idle = are_idle and stage.idle
+        if are_idle:
             self._rest = None
         return "".join(strings)
 
@@ -368,8 +368,9 @@ class BatchStreamDecoder:
         self._decoders = [] if tables is not None else [StreamDecoder(strings) for _ in range(count)]
         self._vocab_size = strings.vocab_size
         self._one_each = np.arange(count + 1)
-        self._states = np.zeros((count, 0), np.uint8) if tables is None else tables.new_states(count)
-        self._output = np.empty(0, np.uint8)
+        self._keep(
+            np.zeros((count, 0), np.uint8) if tables is None else tables.new_states(count), np.empty(0, np.uint8)
+        )
 
     def __len__(self) -> int:
         return self._count
@@ -411,7 +412,7 @@ class BatchStreamDecoder:
             return self._joined(decoder.finish() for decoder in self._decoders)
         none = np.zeros(self._count + 1, np.int64)
         rest = self._by_kernel(np.empty(0, np.uint32), none, self._tables, is_end=True)
-        self._states = self._tables.new_states(self._count)
+        self._keep(self._tables.new_states(self._count), self._output)
         return rest
 
     def reset(self, streams: object) -> None:
@@ -439,6 +440,11 @@ class BatchStreamDecoder:
             raise ValueError(f"offsets must rise from 0 to {total}, the number of ids")
         return edges
 
+    def _keep(self, states: npt.NDArray[np.uint8], output: npt.NDArray[np.uint8]) -> None:
+        """Keep the streams' states, and where text is written, with their addresses, which take time to ask for."""
+        self._states, self._output = states, output
+        self._room = address_of(states), states.shape[1], address_of(output), len(output)
+
     def _unknown(self, ids: Ids, place: int) -> ValueError:
         return unknown_id(ids, place, np.array([0, len(ids)]), self._vocab_size, False)
 
@@ -448,15 +454,15 @@ class BatchStreamDecoder:
         ends = np.zeros(self._count + 1, np.int64)
         before = self._states.copy()
         while True:
-            used = tables.decode(ids, edges, self._states, self._output, ends[1:], is_end)
+            used = tables.decode(ids, edges, self._count, self._room, address_of(ends) + ends.itemsize, is_end)
             if used >= 0:
                 return self._output[:used].copy(), ends
-            self._states = before.copy()
+            self._states[:] = before
             if used != NO_ROOM:
                 raise self._unknown(ids, -1 - used)
-            self._output = np.empty(2 * len(self._output) + 32 * (len(ids) + self._count) + 1024, np.uint8)
-            before = self._states = tables.wider(self._states)
-            before = before.copy()
+            size = 2 * len(self._output) + 32 * (len(ids) + self._count) + 1024
+            self._keep(tables.wider(self._states), np.empty(size, np.uint8))
+            before = self._states.copy()
 
     @staticmethod
     def _joined(texts: Iterable[str]) -> tuple[npt.NDArray[np.uint8], Offsets]:
@@ -478,15 +484,13 @@ class Tables(ABC):
 
     @abstractmethod
     def decode(
-        self,
-        ids: Ids,
-        edges: Offsets,
-        states: npt.NDArray[np.uint8],
-        output: npt.NDArray[np.uint8],
-        ends: Offsets,
-        is_end: bool,
+        self, ids: Ids, edges: Offsets, count: int, room: tuple[int, int, int, int], ends: int, is_end: bool
     ) -> int:
-        """Bytes of more text, NO_ROOM, or what names an unknown id; see :mod:`numbatok.kernels.streams`."""
+        """Bytes of more text, NO_ROOM, or what names an unknown id; see :mod:`numbatok.kernels.streams`.
+
+        ``room`` is the address of ``count`` states, their width, and the address and bytes of the output; ``ends`` is
+        the address of int64[count].
+        """
 
 
 class _ByteTables(Tables):
@@ -512,26 +516,12 @@ class _ByteTables(Tables):
         return np.zeros((count, streams.STATE_BYTES), np.uint8)
 
     def decode(
-        self,
-        ids: Ids,
-        edges: Offsets,
-        states: npt.NDArray[np.uint8],
-        output: npt.NDArray[np.uint8],
-        ends: Offsets,
-        is_end: bool,
+        self, ids: Ids, edges: Offsets, count: int, room: tuple[int, int, int, int], ends: int, is_end: bool
     ) -> int:
-        if is_end:
-            opened = states[:, 0] > 0
-            ends[:] = np.cumsum(len(_REPLACEMENT) * opened)
-            rest = np.tile(_REPLACEMENT, int(opened.sum()))
-            if len(rest) > len(output):
-                return NO_ROOM
-            output[: len(rest)] = rest
-            return len(rest)
         ids = np.ascontiguousarray(self._rows_of(ids))
-        places = address_of(ids), address_of(edges), len(ends)
-        room = address_of(states), address_of(output), len(output), address_of(ends)
-        return int(streams.decode_streams(*places, *self._fixed, *room))
+        states, _, output, capacity = room
+        places = address_of(ids), address_of(edges), count
+        return int(streams.decode_streams(*places, *self._fixed, states, is_end, output, capacity, ends))
 
 
 class _StringTables(Tables):
@@ -573,19 +563,13 @@ class _StringTables(Tables):
         return np.concatenate([states, np.zeros_like(states)], axis=1)
 
     def decode(
-        self,
-        ids: Ids,
-        edges: Offsets,
-        states: npt.NDArray[np.uint8],
-        output: npt.NDArray[np.uint8],
-        ends: Offsets,
-        is_end: bool,
+        self, ids: Ids, edges: Offsets, count: int, room: tuple[int, int, int, int], ends: int, is_end: bool
     ) -> int:
         ids = np.ascontiguousarray(self._rows_of(ids))
-        places = address_of(ids), address_of(edges), len(ends)
-        room = address_of(output), len(output), address_of(ends)
-        kept = address_of(states), states.shape[1], *self._blank, int(is_end)
-        return int(streams.decode_string_streams(*places, *self._fixed, *kept, *room))
+        states, width, output, capacity = room
+        places = address_of(ids), address_of(edges), count
+        kept = states, width, *self._blank, is_end
+        return int(streams.decode_string_streams(*places, *self._fixed, *kept, output, capacity, ends))
 
 
 def tables_of(decoder: ByteDecoder, skip_special_tokens: bool, strings: Strings) -> Tables | None:

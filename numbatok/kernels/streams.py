@@ -147,7 +147,9 @@ def _take_byte(state, first, byte, output, used):
     return used
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64)")
+@kernel(
+    "int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64)"
+)
 def decode_streams(
     ids,
     offsets,
@@ -160,6 +162,7 @@ def decode_streams(
     data,
     data_bytes,
     states,
+    is_end,
     output,
     capacity,
     ends,
@@ -172,6 +175,7 @@ def decode_streams(
         place of a document
     whole : address of uint8[tokens]: whether a token's bytes are whole characters
     states : address of uint8[streams, STATE_BYTES]
+    is_end : 1: the streams end after these ids
 
     Returns how many bytes are written. An unknown id is reported as ``-1 - its place in ids``, with the streams before
     it changed already; NO_ROOM where ``capacity``, that holds three bytes for each of a token's and WIDEST_COPY more,
@@ -208,6 +212,11 @@ def decode_streams(
             else:
                 for j in range(size):
                     used = _take_byte(state, first, at(source, begin + j), target, used)
+        if is_end != 0 and at(state, first) != 0:
+            if used + WIDEST_COPY > capacity:
+                return np.int64(NO_ROOM)
+            used = _put_replacement(target, used)
+            put(state, first, np.uint8(0))
         put(end_of, stream, used)
     return used
 
