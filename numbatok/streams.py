@@ -45,14 +45,15 @@ class _Pretokens:
     def kept(self) -> int:
         return len(self._buffer)
 
-    def feed(self, data: bytes) -> list[Ids]:
-        """The ids of all decided pretokens."""
-        if not data:
-            return []
+    def feed(self, data: bytes) -> None:
+        """Take more text, which is not empty."""
         if self._prefix_space and not self._begun and data[0] != ord(" "):
             self._buffer += b" "
         self._begun = True
         self._buffer += data
+
+    def decided(self) -> list[Ids]:
+        """The ids of all decided pretokens."""
         return [] if self._engine.regex_rule is not None else self._encode(is_end=False)
 
     def finish(self) -> list[Ids]:
@@ -346,6 +347,7 @@ class StreamEncoder:
                 f"allowed_special={{{token!r}}} and leave it out of disallowed_special; to encode it as ordinary text, "
                 "pass allowed_special=() and disallowed_special=()"
             ) from None
+        self._made += self._pretokens.decided()
         if is_end:
             self._made.append(self._ends[1])
         made, self._made = self._made, []
@@ -363,7 +365,7 @@ class StreamEncoder:
         self._inner.feed(rest, is_end=True)
 
     def _take_piece(self, data: bytes) -> None:
-        self._made += self._pretokens.feed(data)
+        self._pretokens.feed(data)
 
     def _end_piece(self) -> None:
         self._made += self._pretokens.finish()

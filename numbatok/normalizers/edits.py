@@ -28,6 +28,12 @@ def all_white_space() -> str:
     return text_of(np.flatnonzero(white_space()))
 
 
+@functools.lru_cache(maxsize=32)
+def _in_turns(pattern: str, is_regex: bool) -> "re.Pattern[str]":
+    """What splits a text into gaps and matches, in turns."""
+    return re.compile(f"({literals.compiled(pattern).pattern if is_regex else pattern})")
+
+
 @dataclass(frozen=True)
 class Lowercase(Normalizer):
     """Lower case, character by character: a final sigma is a sigma like others."""
@@ -176,24 +182,30 @@ class Replace(Normalizer):
 
     def sources(self, text: str) -> Sources:
         """See :class:`Normalizer`; what replaces a match stands for its last character."""
-        begins, ends = self._matches(text)
+        return self.aligned(text)[1]
+
+    def aligned(self, text: str) -> tuple[str, Sources]:
+        """See :class:`Normalizer`."""
+        if not self.is_regex and len(self.pattern) == 1:
+            normal = text.replace(self.pattern, self.content)
+            if len(self.content) == 1:
+                return normal, np.arange(len(text))
+            begins = np.flatnonzero(code_points(text) == ord(self.pattern))
+            ends = begins + 1
+        else:
+            pattern = self.pattern if self.is_regex else re.escape(self.pattern)
+            parts = _in_turns(pattern, self.is_regex).split(text)  # gaps and matches
+            edges = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)))
+            begins, ends = edges[:-1:2], edges[1::2]
+            parts[1::2] = [self.content] * len(ends)
+            normal = "".join(parts)
         # Times that each character stands in the normal text: none in a match, but the last as often as is put there.
         times = np.zeros(len(text) + 1, np.int64)
         times[begins] += 1
         times[ends] -= 1
         times = 1 - np.cumsum(times[:-1])
         times[ends - 1] = len(self.content)
-        return np.repeat(np.arange(len(text)), times)
-
-    def _matches(self, text: str) -> tuple[Sources, Sources]:
-        """Where the matches begin and end."""
-        if not self.is_regex and len(self.pattern) == 1:
-            begins = np.flatnonzero(code_points(text) == ord(self.pattern))
-            return begins, begins + 1
-        pattern = self._search.pattern if self.is_regex else re.escape(self.pattern)
-        parts = re.split(f"({pattern})", text)  # gaps and matches, in turns
-        edges = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)))
-        return edges[:-1:2], edges[1::2]
+        return normal, np.repeat(np.arange(len(text)), times)
 
     def inserts(self) -> int | None:
         """See :class:`Normalizer`."""
@@ -242,8 +254,8 @@ class Sequence(Normalizer):
         """See :class:`Normalizer`."""
         found = np.arange(len(text))
         for normalizer in self.normalizers:
-            found = found[normalizer.sources(text)]
-            text = normalizer.normalize(text)
+            text, sources = normalizer.aligned(text)
+            found = found[sources]
         return found
 
     def inserts(self) -> int | None:

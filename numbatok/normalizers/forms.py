@@ -27,6 +27,9 @@ Kinds = npt.NDArray[np.int32]
 #: Characters in a part of a text: their code points and flags stay in the second-level cache.
 _PART = 1 << 14
 
+#: Characters in a part of a text that is looked at if it is not ASCII.
+_SMALL_PART = 1 << 9
+
 #: From so many marks in a row on, they are put in order here: unicodedata inserts each into those before it, which
 #: takes minutes for a million.
 _MANY_MARKS = 32
@@ -91,8 +94,10 @@ def _joined(first: str, second: str) -> str | None:
 
 
 @functools.lru_cache(1 << 14)
-def _offsets_in_run(form: Literal["NFC", "NFD", "NFKC", "NFKD"], run: str) -> Sources:
-    """Of a short run of text that is normalized alone, the character that each of the normal text stands for."""
+def _offsets_in_run(form: Literal["NFC", "NFD", "NFKC", "NFKD"], run: str) -> Sources | None:
+    """Of a run of text that is normalized alone, the character that each of the normal text stands for; None where
+    these are its own, one for one.
+    """
     made = _decompose("NFKD" if "K" in form else "NFD", run)
     if form.endswith("C"):
         made = _compose(made)
@@ -100,7 +105,7 @@ def _offsets_in_run(form: Literal["NFC", "NFD", "NFKC", "NFKD"], run: str) -> So
     taken = np.where(more > 0, 0, 1 - more)
     found: Sources = np.cumsum(taken) - np.where(more > 0, 1, taken)
     found.flags.writeable = False
-    return found
+    return None if len(found) == len(run) and (found == np.arange(len(run))).all() else found
 
 
 @dataclass(frozen=True)
@@ -117,18 +122,26 @@ class _Form(Normalizer):
 
     def sources(self, text: str) -> Sources:
         """See :class:`Normalizer`; a composed character stands for its starter, a decomposed one for what it was."""
-        restless = characters()[code_points(text)] & self._restless != 0
+        if text.isascii():
+            return np.arange(len(text))
+        restless = np.zeros(len(text), np.bool_)
+        for begin in range(0, len(text), _SMALL_PART):
+            part = text[begin : begin + _SMALL_PART]
+            if not part.isascii():
+                restless[begin : begin + len(part)] = characters()[code_points(part)] & self._restless != 0
         edges = np.flatnonzero(np.diff(restless, prepend=False, append=False)).tolist()
         parts: list[Sources] = []
         done = 0
         for begin, end in zip(edges[::2], edges[1::2], strict=True):
-            begin = max(begin - 1, done)  # with the character that is composed with what follows
+            begin = max(begin - 1, 0)  # with the character that is composed with what follows
             run = text[begin:end]
             # Those that may be long are not kept.
-            made = _offsets_in_run if len(run) <= _MANY_MARKS else _offsets_in_run.__wrapped__
-            parts += [np.arange(done, begin), begin + made(self.form, run)]
-            done = end
-        return np.concatenate([*parts, np.arange(done, len(text))])
+            made = (_offsets_in_run if len(run) <= _MANY_MARKS else _offsets_in_run.__wrapped__)(self.form, run)
+            if made is not None:
+                parts += [np.arange(done, begin), begin + made]
+                done = end
+        rest = np.arange(done, len(text))
+        return np.concatenate([*parts, rest]) if parts else rest
 
     def leaves(self, text: str) -> bool:
         """Whether the text stays as it is."""

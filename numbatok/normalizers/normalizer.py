@@ -26,6 +26,10 @@ class Normalizer(ABC):
         They are those of ``tokenizers``: what is composed of several characters, or replaces them, stands for one.
         """
 
+    def aligned(self, text: str) -> tuple[str, Sources]:
+        """(normal text, sources)."""
+        return self.normalize(text), self.sources(text)
+
     def inserts(self) -> int | None:
         """How many characters are put before a text, all else one for one; None where the text tells."""
         return None

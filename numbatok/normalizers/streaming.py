@@ -104,8 +104,8 @@ class _Composing(_Keeping):
         self._table = table
 
     def _cut(self, text: str) -> int:
-        size = 16
-        while size < 2 * len(text):
+        begin, size = len(text), 16
+        while begin > 0:
             begin = max(len(text) - size, 0)
             calm = np.flatnonzero(self._table[code_points(text[begin:])] == 0)
             if len(calm):
