@@ -135,7 +135,8 @@ class Engine:
 
     def encode_short(self, scratch: Scratch, source: Any, actions: npt.NDArray[np.uint8], special: bool) -> int:
         """Encode a short ``str`` into a scratch's own output; how many ids, or below 0 where that can't be done."""
-        scratch.set_actions(actions)
+        if scratch.actions is not actions:
+            scratch.set_actions(actions)
         around = self._around[special]
         if scratch.around is not around:
             scratch.set_around(around)

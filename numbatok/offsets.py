@@ -84,25 +84,22 @@ class Locator:
             if count < 0:
                 return None
             found = np.empty((count, 2), np.int64)
-            noted = np.empty((count if self._parts.trims and self._flagged else 0, 3), np.int64)
             plan = self._plan.copy()
-            first = scratch.address + 8 * (dtypes.WORK_LIST + int(scratch.record[dtypes.WORK_LIST_FIRST]))
-            plan[: offsets.PLAN_IDS + 2] = (
-                first,
-                first + 8 * dtypes.LIST,
-                first + 16 * dtypes.LIST,
-                scratch.record[dtypes.WORK_LIST_COUNT],
-                address_of(scratch.small_output),
-                count,
-            )
+            record = scratch.record
+            first = scratch.address + 8 * (dtypes.WORK_LIST + int(record[dtypes.WORK_LIST_FIRST]))
+            plan[offsets.PLAN_ADDRESSES] = first
+            plan[offsets.PLAN_LENGTHS] = first + 8 * dtypes.LIST
+            plan[offsets.PLAN_ENDS] = first + 16 * dtypes.LIST
+            plan[offsets.PLAN_COUNT] = record[dtypes.WORK_LIST_COUNT]
+            plan[offsets.PLAN_IDS] = record[dtypes.WORK_OUTPUT]
+            plan[offsets.PLAN_IDS + 1] = count
+            plan[offsets.PLAN_OFFSETS] = address_of(found)
+            plan[offsets.PLAN_OFFSETS + 1] = found.size
             plan[offsets.PLAN_IN_BYTES] = unit == "byte"
-            plan[offsets.PLAN_OFFSETS : offsets.PLAN_SPACES + 2] = (
-                address_of(found),
-                found.size,
-                address_of(noted),
-                noted.size,
-            )
-            plan[offsets.PLAN_TRIM] = self._trim_at_once(special)
+            if self._parts.trims:
+                noted = np.empty((count if self._flagged else 0, 3), np.int64)
+                plan[offsets.PLAN_SPACES], plan[offsets.PLAN_SPACES + 1] = address_of(noted), noted.size
+                plan[offsets.PLAN_TRIM] = self._trim_at_once(special)
             address = address_of(plan)
             while (status := offsets.locate_tokens(scratch.address, address)) < 0:
                 self._mend(scratch, status)
@@ -374,19 +371,16 @@ class _Segment:
 
     def __init__(self, normalizer: Normalizer | None, address: int, length: int) -> None:
         self._data = ctypes.string_at(address, length)
-        self._normalizer = normalizer
-        self._text = self._data.decode()
         #: The character that each of the normal text stands for, or None where it is as it was.
         self.sources: Places | None = None
+        self._normal = ""
         if normalizer is not None:
-            self.sources = normalizer.sources(self._text)
+            self._normal, self.sources = normalizer.aligned(self._data.decode())
 
     @functools.cached_property
     def normal_bytes(self) -> bytes:
         """The UTF-8 of the normal text."""
-        if self.sources is None or self._normalizer is None:
-            return self._data
-        return self._normalizer.normalize(self._text).encode()
+        return self._data if self.sources is None else self._normal.encode()
 
     @functools.cached_property
     def edges(self) -> Places:

@@ -178,7 +178,7 @@ class Replace(Normalizer):
         """The text after the change."""
         if not self.is_regex:
             return text.replace(self.pattern, self.content)
-        return self._search.sub(lambda match: self.content, text)
+        return self.content.join(self._search.split(text))
 
     def sources(self, text: str) -> Sources:
         """See :class:`Normalizer`; what replaces a match stands for its last character."""
@@ -192,6 +192,10 @@ class Replace(Normalizer):
                 return normal, np.arange(len(text))
             begins = np.flatnonzero(code_points(text) == ord(self.pattern))
             ends = begins + 1
+        elif self.is_regex and (members := literals.run_of(self.pattern)) is not None:
+            normal = self.normalize(text)
+            edges = np.flatnonzero(np.diff(members[code_points(text)], prepend=False, append=False))
+            begins, ends = edges[::2], edges[1::2]
         else:
             pattern = self.pattern if self.is_regex else re.escape(self.pattern)
             parts = _in_turns(pattern, self.is_regex).split(text)  # gaps and matches
@@ -252,11 +256,15 @@ class Sequence(Normalizer):
 
     def sources(self, text: str) -> Sources:
         """See :class:`Normalizer`."""
-        found = np.arange(len(text))
+        return self.aligned(text)[1]
+
+    def aligned(self, text: str) -> tuple[str, Sources]:
+        """See :class:`Normalizer`."""
+        found: Sources | None = None
         for normalizer in self.normalizers:
             text, sources = normalizer.aligned(text)
-            found = found[sources]
-        return found
+            found = sources if found is None else found[sources]
+        return text, np.arange(len(text)) if found is None else found
 
     def inserts(self) -> int | None:
         """See :class:`Normalizer`."""
