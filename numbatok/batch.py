@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,16 @@ def check_arrays(ids: AnyIds, offsets: npt.NDArray[np.int64]) -> None:
         raise ValueError(f"offsets must rise from 0 or more to at most {len(ids)}, the number of ids")
 
 
+_Number = TypeVar("_Number", bound=np.generic)
+
+
+def _rows(array: "npt.NDArray[_Number] | None", spans: list[slice]) -> "npt.NDArray[_Number] | None":
+    """What an array has in some spans: a view of it where there is one."""
+    if array is None or len(spans) == 1:
+        return array if array is None else array[spans[0]]
+    return np.concatenate([*(array[span] for span in spans), array[:0]])
+
+
 class TokenBatch:
     """Ids of many documents in one array.
 
@@ -33,6 +43,7 @@ class TokenBatch:
     ids : uint32[total], or uint16 where that was asked for: the ids of all documents one after the other
     offsets : int64[documents + 1]; document ``i`` is ``ids[offsets[i]:offsets[i + 1]]``
     type_ids : uint32[total], the template's type id of each id: 0, and 1 for the second text of a pair
+    token_offsets : int64[total, 2], where in its text each id begins and ends, or None where it was not asked for
 
     Indexing gives a view of one document's ids, slicing a batch of some documents (a view too where the step is 1).
 
@@ -41,13 +52,14 @@ class TokenBatch:
     (array([15496], dtype=uint32), 3, array([1, 0, 1]))
     """
 
-    __slots__ = ("__weakref__", "_ids", "_offsets", "_type_ids")
+    __slots__ = ("__weakref__", "_ids", "_offsets", "_token_offsets", "_type_ids")
 
     def __init__(
         self,
         ids: AnyIds,
         offsets: npt.NDArray[np.int64],
         type_ids: npt.NDArray[np.uint32] | None = None,
+        token_offsets: npt.NDArray[np.int64] | None = None,
     ) -> None:
         ids, offsets = np.asarray(ids), np.asarray(offsets)
         check_arrays(ids, offsets)
@@ -55,9 +67,14 @@ class TokenBatch:
             type_ids = np.asarray(type_ids)
             if type_ids.shape != ids.shape or type_ids.dtype != np.uint32:
                 raise TypeError("type_ids must be a uint32 array as long as ids")
+        if token_offsets is not None:
+            token_offsets = np.asarray(token_offsets)
+            if token_offsets.shape != (len(ids), 2) or token_offsets.dtype != np.int64:
+                raise TypeError("token_offsets must be an int64 array of two columns, as long as ids")
         self._ids = ids
         self._offsets = offsets
         self._type_ids = type_ids  # None: all zero
+        self._token_offsets = token_offsets
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -79,8 +96,9 @@ class TokenBatch:
         if step == 1:
             stop = max(start, stop)
             first, last = self.offsets[start], self.offsets[stop]
-            types = None if self._type_ids is None else self._type_ids[first:last]
-            return TokenBatch(self.ids[first:last], self.offsets[start : stop + 1] - first, types)
+            span = slice(first, last)
+            types, places = _rows(self._type_ids, [span]), _rows(self._token_offsets, [span])
+            return TokenBatch(self.ids[first:last], self.offsets[start : stop + 1] - first, types, places)
         return self.take(np.arange(start, stop, step))
 
     def __iter__(self) -> Iterator[AnyIds]:
@@ -104,8 +122,9 @@ class TokenBatch:
         return f"TokenBatch({len(self)} documents, {int(self.offsets[-1] - self.offsets[0])} ids)"
 
     def __reduce__(self) -> tuple[type["TokenBatch"], tuple[npt.NDArray[np.generic] | None, ...]]:
-        types = None if self._type_ids is None else self._type_ids[self.offsets[0] : self.offsets[-1]]
-        return TokenBatch, (self._own_ids(), self.offsets - self.offsets[0], types)
+        span = slice(self.offsets[0], self.offsets[-1])
+        types, places = _rows(self._type_ids, [span]), _rows(self._token_offsets, [span])
+        return TokenBatch, (self._own_ids(), self.offsets - self.offsets[0], types, places)
 
     def _own_ids(self) -> AnyIds:
         return self.ids[self.offsets[0] : self.offsets[-1]]
@@ -124,6 +143,11 @@ class TokenBatch:
     def type_ids(self) -> npt.NDArray[np.uint32]:
         """uint32[total], the type id of each id."""
         return np.zeros(len(self.ids), np.uint32) if self._type_ids is None else self._type_ids
+
+    @property
+    def token_offsets(self) -> npt.NDArray[np.int64] | None:
+        """int64[total, 2], where in its text each id begins and ends, in the unit that was asked for; or None."""
+        return self._token_offsets
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:

@@ -96,7 +96,7 @@ def fits(engine: "Engine", text: Any, room: int, actions: npt.NDArray[np.uint8],
     with engine.scratch() as scratch:
         scratch.set_actions(actions)
         scratch.restart()
-        scratch.record[dtypes.WORK_TRIES_OFF] = engine._tries_off(documents)
+        scratch.record[dtypes.WORK_TRIES_OFF] = engine.tries_off if documents.are_cut else 0
         total = int(np.maximum(documents.lengths, 0).sum())
         try:
             status = _run(engine, scratch, places, total, room)

@@ -71,10 +71,7 @@ class ByteDecoder:
         not in the vocabulary.
         """
         lookup = self._lookups[skip_special_tokens]
-        if self._sorted is not None:
-            places = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
-            none = len(self._tables[skip_special_tokens]) - 1
-            ids = np.where(self._sorted[places] == ids, places, none).astype(np.uint32)
+        ids = self.rows_of(ids)
         if threads_for(4 * len(ids), 2) > 1:
             with parallel_region(threads_for(4 * len(ids), threads_of(threads))) as granted:
                 done = self._decode_in_parallel(ids, offsets, lookup, granted) if granted > 1 else None
@@ -90,6 +87,32 @@ class ByteDecoder:
         if written != size:  # another thread has changed the ids meanwhile: go by what they are now
             return self.decode(ids.copy(), offsets, skip_special_tokens, threads)
         return output, ends
+
+    def rows_of(self, ids: Ids) -> Ids:
+        """The rows of ids in the tables: the ids themselves, or their places where they are far apart."""
+        if self._sorted is None:
+            return ids
+        places = np.minimum(np.searchsorted(self._sorted, ids), len(self._sorted) - 1)
+        return np.where(self._sorted[places] == ids, places, len(self._tables[0]) - 1).astype(np.uint32)
+
+    def table(self, skip_special_tokens: bool) -> npt.NDArray[np.int32]:
+        """int32, by row: :attr:`numbers`, but LEFT_OUT for what is skipped."""
+        return self._tables[skip_special_tokens]
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether ids are rows."""
+        return self._sorted is None
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int32]:
+        """int32, by row: the number of the token, in order of symbols and then of what decoding alone knows."""
+        return self._tables[0]
+
+    @property
+    def contents(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """(bytes of all tokens, where each begins), by number."""
+        return self._data, self._starts
 
     @staticmethod
     def _decode_in_parallel(

@@ -13,6 +13,12 @@ from numbatok.errors import VocabularyError
 from numbatok.loading.checks import as_list, as_object, brief, not_supported, refuse_unknown, take
 
 _BYTE = re.compile("<0x([0-9a-fA-F]{2})>")
+BYTE_TOKEN = len("<0x00>")
+
+
+def is_byte(token: str) -> bool:
+    """Whether a token stands for a byte: ``<0xE2>``."""
+    return len(token) == BYTE_TOKEN and _BYTE.fullmatch(token) is not None
 
 
 class Step(ABC):

@@ -15,7 +15,9 @@ import numpy.typing as npt
 from numbatok.memory import address_of
 from numbatok.templates import Piece, Special
 
-Rows = list[tuple[int, int, int]]  # documents: address, length, byte offset in the text where it begins
+#: Documents: address, length, and where in the text: the bytes of the segment between raw added tokens, and of the
+#: normalized segment those that the document is, but for a U+0020 before it; -1 of a segment that is a raw added token.
+Rows = list[tuple[int, int, int, int, int, int]]
 Places = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # addresses and lengths, one for each text
 
 
@@ -28,7 +30,9 @@ class Documents(NamedTuple):
     begins : int64, the byte offset in its text, before normalizing, where each begins
     owners : int64, the text, or pair, that each belongs to; non-decreasing
     pieces : int64, the template's piece that each belongs to
-    are_cut : whether the texts have been cut at their added tokens, and normalized
+    texts : (addresses, lengths) of the first and second texts, before normalizing, under ``"A"`` and ``"B"``
+    segments : int64[documents, 3], where texts have been cut at their added tokens, and normalized: where the segment
+        that a document is of ends in the text, and the bytes of the normalized segment that it is; else None
     """
 
     addresses: npt.NDArray[np.int64]
@@ -36,7 +40,13 @@ class Documents(NamedTuple):
     begins: npt.NDArray[np.int64]
     owners: npt.NDArray[np.int64]
     pieces: npt.NDArray[np.int64]
-    are_cut: bool
+    texts: dict[str, Places]
+    segments: npt.NDArray[np.int64] | None = None
+
+    @property
+    def are_cut(self) -> bool:
+        """Whether the texts have been cut at their added tokens."""
+        return self.segments is not None
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,31 @@ class Around:
     count: int
     before: tuple[int, int] = (0, 0)
     after: tuple[int, int] = (0, 0)
+
+
+class Spans(NamedTuple):
+    """What the documents of a parallel call are cut into, in order: all of them whole at first.
+
+    Attributes
+    ----------
+    addresses, lengths : int64, as ``encode_documents`` takes them
+    tries_off : int64, what ``WORK_TRIES_OFF`` is while each is encoded
+    documents : int64, the document that each is of
+    starts : int64, the byte of it where each begins
+    """
+
+    addresses: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+    tries_off: npt.NDArray[np.int64]
+    documents: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+
+
+def whole_spans(documents: Documents, tries_off: int) -> Spans:
+    """Each document whole."""
+    count = len(documents.addresses)
+    zeros = np.zeros(count, np.int64)
+    return Spans(documents.addresses, documents.lengths, zeros + tries_off, np.arange(count), zeros)
 
 
 class Frame:
@@ -100,7 +135,7 @@ def arrange(frame: Frame, texts: dict[str, Places], count: int) -> Documents:
     if width == 1 and "A" in texts:
         addresses, lengths = texts["A"]
         zeros = np.zeros(count, np.int64)
-        return Documents(addresses, lengths, zeros, np.arange(count), zeros, False)
+        return Documents(addresses, lengths, zeros, np.arange(count), zeros, texts)
     addresses, lengths = np.empty((count, width), np.int64), np.empty((count, width), np.int64)
     for number, piece in enumerate(frame.pieces):
         if isinstance(piece, Special):
@@ -109,18 +144,19 @@ def arrange(frame: Frame, texts: dict[str, Places], count: int) -> Documents:
             addresses[:, number], lengths[:, number] = texts[piece.which]
     owners = np.repeat(np.arange(count), width)
     pieces = np.tile(np.arange(width), count)
-    return Documents(addresses.ravel(), lengths.ravel(), np.zeros(len(owners), np.int64), owners, pieces, False)
+    return Documents(addresses.ravel(), lengths.ravel(), np.zeros(len(owners), np.int64), owners, pieces, texts)
 
 
-def arrange_rows(frame: Frame, texts: dict[str, list[Rows]], count: int) -> Documents:
-    """The documents of ``count`` texts, or pairs, each of any number of documents."""
+def arrange_rows(frame: Frame, texts: dict[str, list[Rows]], count: int, located: dict[str, Places]) -> Documents:
+    """The documents of ``count`` texts, or pairs, each of any number of documents; ``located`` is where they are."""
     rows = []
     for text in range(count):
         for number, piece in enumerate(frame.pieces):
-            added = [(*frame.row(number), 0)] if isinstance(piece, Special) else texts[piece.which][text]
+            added = [(*frame.row(number), 0, 0, -1, 0)] if isinstance(piece, Special) else texts[piece.which][text]
             rows += [(*row, text, number) for row in added]
-    addresses, lengths, begins, owners, pieces = np.array(rows, np.int64).reshape(-1, 5).T.copy()
-    return Documents(addresses, lengths, begins, owners, pieces, True)
+    table = np.array(rows, np.int64).reshape(-1, 8)
+    addresses, lengths, begins, owners, pieces = table[:, [0, 1, 2, 6, 7]].T.copy()
+    return Documents(addresses, lengths, begins, owners, pieces, located, table[:, 3:6].copy())
 
 
 def types_of(frame: Frame, documents: Documents, ends: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:

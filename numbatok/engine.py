@@ -4,6 +4,7 @@ Importing this module imports Numba; :class:`numbatok.Tokenizer` does so when it
 """
 
 import ctypes
+import functools
 import os
 import random
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,19 @@ import numpy.typing as npt
 from numbatok.byte_decoder import ByteDecoder
 from numbatok.caches import CacheBudget, CacheInfo
 from numbatok.calls import AnyIds, Call, Check
-from numbatok.documents import Documents, Frame, Places, Rows, arrange, arrange_rows, frame_of, offsets_of, segments
+from numbatok.documents import (
+    Documents,
+    Frame,
+    Places,
+    Rows,
+    Spans,
+    arrange,
+    arrange_rows,
+    frame_of,
+    offsets_of,
+    segments,
+    whole_spans,
+)
 from numbatok.errors import DisallowedToken
 from numbatok.ids import Ids
 from numbatok.kernels import added, dtypes, encode, merge, normal, text
@@ -32,6 +45,7 @@ from numbatok.threads import parallel_region, threads_of
 from numbatok.view import view_of
 
 if TYPE_CHECKING:
+    from numbatok.offsets import Locator
     from numbatok.patterns.fallback import RegexRule
 
 MOST_ROWS = 1 << 12  # of the parts between added tokens that a kernel call finds in a long text
@@ -55,9 +69,10 @@ class Encoded(NamedTuple):
     frame: Frame
     documents: Documents
     ends: npt.NDArray[np.int64]
+    kept: list[Any]  # what the documents point into, besides the texts
 
 
-_Done = tuple[AnyIds, Documents, npt.NDArray[np.int64]]  # ids, documents, where each one's end
+_Done = tuple[AnyIds, npt.NDArray[np.int64]]
 
 
 def _is_long(source: Any) -> bool:
@@ -77,6 +92,8 @@ class Engine:
         self._regex_rule = regex_rule
         self._cuts_text = parts.prefix_space or regex_rule is not None  # here, between all added tokens
         self._view = view = view_of(parts, regex_rule)
+        self.drops = bool(view[dtypes.VIEW_DROPS])  # whether the split rule removes pieces of the text
+        self.tries_off = 2 if self._cuts_text else 1  # what is not looked for again in documents that are cut
         self.everything_allowed = np.full(max(len(parts.added_tokens), 1), dtypes.ADDED_AS_TOKEN, np.uint8)
         self._actions: dict[tuple[frozenset[str], frozenset[str]], npt.NDArray[np.uint8]] = {}
         self.decoder = ByteDecoder(parts.vocabulary, parts.added_tokens, parts.unreachable)
@@ -157,6 +174,35 @@ class Engine:
 
     # --- encoding ---
 
+    def encode_short(self, scratch: Scratch, source: Any, actions: npt.NDArray[np.uint8], special: bool) -> int:
+        """Encode a short ``str`` into a scratch's own output; how many ids, or below 0 where that can't be done."""
+        if scratch.actions is not actions:
+            scratch.set_actions(actions)
+        around = self._around[special]
+        if scratch.around is not around:
+            scratch.set_around(around)
+        return int(self._encode_text(id(source), scratch.address))
+
+    def stream_ends(self, special: bool) -> tuple[list[int], list[int]] | None:
+        """The template's ids before and after one text; None where it is more than that."""
+        around = self._around[special]
+        if around.count == 0:
+            return None
+        blocks = self._frames[False, special].blocks
+        before = blocks[0] if around.first == 0 else None
+        after = blocks[-1] if blocks[-1] is not None else None
+        return [] if before is None else before.tolist(), [] if after is None else after.tolist()
+
+    @property
+    def regex_rule(self) -> "RegexRule | None":
+        """What runs the split rule where the kernels cannot."""
+        return self._regex_rule
+
+    @property
+    def ids_per_byte(self) -> int:
+        """How many ids a byte can become, at most."""
+        return self._view[dtypes.VIEW_IDS_PER_BYTE]
+
     def encode(
         self, source: Any, actions: npt.NDArray[np.uint8], errors: str, special: bool, threads: int | None
     ) -> Ids:
@@ -210,31 +256,37 @@ class Engine:
 
     def encode_batch(self, texts: list[Any], seconds: list[Any] | None, call: Call) -> "Encoded":
         """Ids of all texts, or pairs where ``seconds`` are given, flat."""
-        kept: list[Any] = []  # what the documents point into, besides the texts
+        kept: list[Any] = []
         frame, documents = self._documents(texts, seconds, call, kept)
         total = int(np.maximum(documents.lengths, 0).sum())
-        encoded = self._encode_in_parallel(frame, documents, total, call)
-        ids, documents, ends = encoded or self._encode_alone(frame, documents, total, call)
-        del kept
-        return Encoded(ids, offsets_of(documents, ends, len(texts)), frame, documents, ends)
+        done = self._encode_in_parallel(frame, documents, total, call)
+        ids, ends = done or self._encode_alone(frame, documents, total, call)
+        return Encoded(ids, offsets_of(documents, ends, len(texts)), frame, documents, ends, kept)
+
+    @functools.cached_property
+    def locator(self) -> "Locator":
+        """What finds the offsets of ids."""
+        from numbatok.offsets import Locator
+
+        return Locator(self, self._parts)
 
     def _encode_alone(self, frame: Frame, documents: Documents, total: int, call: Call) -> "_Done":
-        """The documents' ids, by the calling thread."""
+        """(ids, where each document's end), by the calling thread."""
         ends = np.empty(len(documents.addresses), np.int64)
         places = address_of(documents.addresses), address_of(documents.lengths), address_of(ends), len(ends)
         with self.scratch() as scratch:
             scratch.set_actions(call.actions)
             scratch.restart()
-            scratch.record[dtypes.WORK_TRIES_OFF] = self._tries_off(documents)
+            scratch.record[dtypes.WORK_TRIES_OFF] = self.tries_off if documents.are_cut else 0
             try:
                 ids = (self._count_all if call.count_only else self._encode_all)(scratch, *places, total, call.check)
             except DisallowedToken as found:
                 raise self._found_in(documents, frame, found) from None
             scratch.record[dtypes.WORK_TRIES_OFF] = 0
-        return ids if call.count_only else call.place(ids), documents, ends
+        return ids if call.count_only else call.place(ids), ends
 
     def _encode_in_parallel(self, frame: Frame, documents: Documents, total: int, call: Call) -> "_Done | None":
-        """The documents' ids, by several workers; None where the calling thread is to do it alone."""
+        """(ids, where each document's end), by several workers; None where the calling thread is to do it alone."""
         threads = threads_for(total, threads_of(call.threads))
         if threads < 2 or self._view[dtypes.VIEW_DROPOUT]:
             return None
@@ -245,74 +297,68 @@ class Engine:
             for scratch in scratches:
                 scratch.set_actions(call.actions)
                 scratch.expect(total // threads)
-            documents, parallel, refused = self._begin(scratches, documents, longest_whole(total, threads), call.check)
+            spans, parallel, refused = self._begin(scratches, documents, longest_whole(total, threads), call.check)
             try:
                 ids, count = parallel.encode(call.id_type, call.out, count_only=call.count_only)
                 if refused is not None:
                     raise refused
             except DisallowedToken as found:
+                number = int(spans.documents[found.document])
+                found.document, found.position = number, found.position + int(spans.starts[found.document])
                 raise self._found_in(documents, frame, found) from None
             for scratch in scratches:
                 scratch.end_waves()
                 self._put_back(scratch)
         call.check_room(count)
-        return ids if call.out is None else ids[:count], documents, parallel.ends
-
-    def _tries_off(self, documents: Documents) -> int:
-        """What is not looked for any more in documents: 1 for raw added tokens, 2 for all."""
-        if not documents.are_cut:  # at their added tokens
-            return 0
-        return 2 if self._cuts_text else 1
+        ends = parallel.ends
+        if len(ends) > len(documents.addresses):
+            ends = ends[np.cumsum(np.bincount(spans.documents)) - 1]
+        return ids if call.out is None else ids[:count], ends
 
     def _begin(
         self, scratches: list[Scratch], documents: Documents, longest: int, check: Check
-    ) -> tuple[Documents, ParallelCall, DisallowedToken | None]:
+    ) -> tuple[Spans, ParallelCall, DisallowedToken | None]:
         """A parallel call over documents, in which those of more than ``longest`` bytes hold no added token any more.
 
         Whether they do the workers find out; but what tokens with flags stand for depends on what is before them.
         A disallowed token in one of them is the third result, and only documents up to it are left.
         """
-        tries_off = np.full(len(documents.addresses), self._tries_off(documents), np.int64)
+        spans = whole_spans(documents, self.tries_off if documents.are_cut else 0)
         refused = None
         is_long = documents.lengths > longest
         if self._view[dtypes.VIEW_ADDED_ANY_FLAG]:
-            documents, tries_off, refused = self._cut_at_added(
-                scratches[0], documents, tries_off, np.flatnonzero(is_long)
-            )
-        parallel = ParallelCall(scratches, documents.addresses, documents.lengths, tries_off, longest, check)
+            spans, refused = self._cut_at_added(scratches[0], spans, np.flatnonzero(is_long))
+        parallel = ParallelCall(scratches, spans.addresses, spans.lengths, spans.tries_off, longest, check)
         held = parallel.tokens_found()
         if len(held):
-            tries_off[np.setdiff1d(np.flatnonzero(is_long), held)] = 2
-            documents, tries_off, refused = self._cut_at_added(scratches[0], documents, tries_off, held)
-            parallel = ParallelCall(scratches, documents.addresses, documents.lengths, tries_off, longest, check)
-        return documents, parallel, refused
+            spans.tries_off[np.setdiff1d(np.flatnonzero(is_long), held)] = 2
+            spans, refused = self._cut_at_added(scratches[0], spans, held)
+            parallel = ParallelCall(scratches, spans.addresses, spans.lengths, spans.tries_off, longest, check)
+        return spans, parallel, refused
 
     def _cut_at_added(
-        self, scratch: Scratch, documents: Documents, tries_off: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]
-    ) -> tuple[Documents, npt.NDArray[np.int64], DisallowedToken | None]:
-        """Documents, the numbered ones cut at their added tokens; each one's WORK_TRIES_OFF; and a disallowed token.
-
-        The document of that one is the last then, and empty.
-        """
-        columns = np.array([*documents[:5], tries_off]).T
+        self, scratch: Scratch, spans: Spans, numbers: npt.NDArray[np.int64]
+    ) -> tuple[Spans, DisallowedToken | None]:
+        """Spans, the numbered ones cut at their added tokens, and a disallowed token, whose span is the last then."""
+        columns = np.array(spans).T
         ids = self._view[dtypes.VIEW_ADDED_IDS]
         pieces, done = [], 0
         refused = None
         for number in numbers.tolist():
             row = columns[number]
-            address, length, begin = row[:3].tolist()
-            scratch.record[dtypes.WORK_TRIES_OFF] = row[5]
+            address, length, tries_off, _, _ = row.tolist()
+            scratch.record[dtypes.WORK_TRIES_OFF] = tries_off
             scratch.record[dtypes.WORK_POSITION] = count = 0
             pieces.append(columns[done:number])
             while count >= 0 and scratch.record[dtypes.WORK_POSITION] < length:
                 found = np.empty((MOST_ROWS, 3), np.int64)
                 count = encode.cut_at_added(scratch.address, address, length, address_of(found), MOST_ROWS)
                 start, stop, token = found[: max(count, 0)].T
-                cut = np.tile(row, (max(count, 0), 1))
+                cut = np.tile(row, (len(start), 1))
                 cut[:, 0] = np.where(token < 0, address + start, ids + 4 * token)
                 cut[:, 1] = np.where(token < 0, stop - start, -1)
-                cut[:, 2] = begin + start
-                cut[:, 5] = 2
+                cut[:, 2] = 2
+                cut[:, 4] = start
                 pieces.append(cut)
             done = number + 1
             if count < 0:
@@ -323,8 +369,7 @@ class Engine:
                 done = len(columns)
                 break
         scratch.record[dtypes.WORK_TRIES_OFF] = 0
-        addresses, lengths, begins, owners, texts, tries_off = np.concatenate([*pieces, columns[done:]]).T.copy()
-        return Documents(addresses, lengths, begins, owners, texts, documents.are_cut), tries_off, refused
+        return Spans(*np.concatenate([*pieces, columns[done:]]).T.copy()), refused
 
     def _count_all(
         self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int, check: Check = None
@@ -362,7 +407,7 @@ class Engine:
                 ]
                 for which, places in located.items()
             }
-        return frame, arrange_rows(frame, rows, len(texts))
+        return frame, arrange_rows(frame, rows, len(texts), located)
 
     def _changes(self, address: int, length: int) -> bool:
         """Whether the UTF-8 at an address is encoded otherwise than as it is."""
@@ -391,7 +436,7 @@ class Engine:
         normalizer = self._parts.normalizer
         for start, stop, token in self._segments(scratch, dtypes.VIEW_RAW_TRIE, address, length):
             if token is not None:
-                rows.append((*self._token_row(scratch, token, start, owner, second), start))
+                rows.append((*self._token_row(scratch, token, start, owner, second), start, stop, -1, 0))
                 continue
             if normalizer is None:
                 data = np.frombuffer(ctypes.string_at(address + start, stop - start), np.uint8)
@@ -399,31 +444,40 @@ class Engine:
                 segment = ctypes.string_at(address + start, stop - start).decode()
                 data = np.frombuffer(normalizer.normalize(segment).encode(), np.uint8)
             if self._cuts_text:
-                rows += [(*row, start) for row in self._cut(scratch, data, start, owner, second, kept)]
+                for address_, size, begin, end in self._cut(scratch, data, start, owner, second, kept):
+                    rows.append((address_, size, start, stop, begin, end))
             else:
                 kept.append(data)
-                rows.append((address_of(data), len(data), start))
+                rows.append((address_of(data), len(data), start, stop, 0, len(data)))
         return rows
 
     def _cut(
         self, scratch: Scratch, data: npt.NDArray[np.uint8], start: int, owner: int, second: bool, kept: list[Any]
-    ) -> Iterator[tuple[int, int]]:
-        """The documents of a normalized segment: texts between added tokens, with a space before, or pieces of them."""
+    ) -> Iterator[tuple[int, int, int, int]]:
+        """The documents of a normalized segment, and which of its bytes they are: texts between added tokens, with a
+        space before, or pieces of them.
+        """
         for begin, end, token in self._segments(scratch, dtypes.VIEW_NORMALIZED_TRIE, address_of(data), len(data)):
             if token is not None:
-                yield self._token_row(scratch, token, start, owner, second)
+                yield (*self._token_row(scratch, token, start, owner, second), begin, end)
                 continue
             part = data[begin:end]
             if self._parts.prefix_space and part[0] != ord(" "):
                 part = np.concatenate([np.frombuffer(b" ", np.uint8), part])
             kept.append(part)
             if self._regex_rule is None:
-                yield address_of(part), len(part)
+                yield address_of(part), len(part), begin, end
                 continue
             starts, dropped = self._regex_rule.cut(part.tobytes().decode())
             for first, last, gone in zip(starts, [*starts[1:], len(part)], dropped, strict=True):
                 if not gone:
-                    yield address_of(part) + int(first), int(last - first)
+                    edge = end - len(part)
+                    yield (
+                        address_of(part) + int(first),
+                        int(last - first),
+                        max(edge + int(first), begin),
+                        max(edge + int(last), begin),
+                    )
 
     def _token_row(self, scratch: Scratch, token: int, start: int, owner: int, second: bool) -> tuple[int, int]:
         """The document of an added token that stands at byte ``start``, unless the caller refuses it."""

@@ -23,6 +23,8 @@ def as_ids(ids: object, vocab_size: int, where: str = "") -> Ids:
     Raises TypeError for what is no sequence of integers, and ValueError for an id that does not fit, which no
     vocabulary has.
     """
+    if type(ids) is np.ndarray and ids.dtype == np.uint32 and ids.ndim == 1 and ids.flags.c_contiguous:
+        return ids
     if isinstance(ids, TokenBatch):
         raise TypeError(
             "ids must be those of one document, not a TokenBatch; decode_batch decodes all of its documents"

@@ -10,7 +10,7 @@ from numbatok.decoders import Decoder
 from numbatok.loading import byte_level
 from numbatok.normalizers import Normalizer
 from numbatok.patterns.rules import PatternEngine, SplitRule
-from numbatok.templates import PLAIN, Template
+from numbatok.templates import PLAIN, Template, Trim
 from numbatok.vocabulary import Vocabulary
 
 
@@ -26,6 +26,7 @@ class Parts:
     rule : cuts what is left into pretokens
     vocabulary : merges a pretoken into tokens
     template : the special tokens around a text, and those of a pair
+    trims : what of the text is left out of tokens' offsets, one trim after the other
     decoder : what makes a text of tokens that are not bytes; empty where the bytes of tokens are the text's
     unreachable : (id, bytes) of tokens that no text becomes, which decoding alone knows: those that a file with a byte
         alphabet spells without it, and the empty one
@@ -41,6 +42,7 @@ class Parts:
     normalizer: Normalizer | None = None
     prefix_space: bool = False
     template: Template = PLAIN
+    trims: tuple[Trim, ...] = ()
     decoder: Decoder = ()
     unreachable: tuple[tuple[int, bytes], ...] = ()
     name: str = field(default="", compare=False)

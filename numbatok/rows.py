@@ -91,11 +91,14 @@ def take(batch: TokenBatch, numbers: object) -> TokenBatch:
         return joined(address_of(array) + 4 * offsets[wanted], lengths)
 
     types = None if batch._type_ids is None else chosen(np.ascontiguousarray(batch._type_ids))
-    return TokenBatch(chosen(ids), edges, types)
+    places = None
+    if batch.token_offsets is not None:
+        places = batch.token_offsets[np.repeat(offsets[wanted] - edges[:-1], lengths) + np.arange(edges[-1])]
+    return TokenBatch(chosen(ids).astype(batch.ids.dtype, copy=False), edges, types, places)
 
 
 def concatenate(batches: Iterable[TokenBatch]) -> TokenBatch:
-    """The documents of several batches in one."""
+    """The documents of several batches in one; with offsets of tokens where all have them."""
     if isinstance(batches, TokenBatch):
         raise TypeError("batches must be an iterable of TokenBatch, not one TokenBatch")
     parts = list(batches)
@@ -112,7 +115,14 @@ def concatenate(batches: Iterable[TokenBatch]) -> TokenBatch:
 
     typed = any(part._type_ids is not None for part in parts)
     types = whole(part.type_ids for part in parts) if typed else None
-    return TokenBatch(whole(part.ids for part in parts), offsets, types)
+    places = [part.token_offsets for part in parts]
+    located = [
+        place[part.offsets[0] : part.offsets[-1]]
+        for place, part in zip(places, parts, strict=True)
+        if place is not None
+    ]
+    token_offsets = np.concatenate(located) if located and len(located) == len(parts) else None
+    return TokenBatch(whole(part.ids for part in parts), offsets, types, token_offsets)
 
 
 def to_padded(

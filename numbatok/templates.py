@@ -36,3 +36,17 @@ class Template:
 
 
 PLAIN = Template()
+
+
+@dataclass(frozen=True)
+class Trim:
+    """White space at the ends of tokens, U+0020 and what a token of the text has, is left out of their offsets.
+
+    Attributes
+    ----------
+    keeps_first : whether a token at the text's begin keeps its blank, if it is one, which may have been put there
+    behind : the texts that an id of the template stands before by then, where it puts any: ``"A"``, ``"AB"`` or none
+    """
+
+    keeps_first: bool
+    behind: Literal["", "A", "AB"] = ""

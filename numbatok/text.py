@@ -12,6 +12,7 @@ import numpy.typing as npt
 # array takes a type from Python 3.12 on.
 Text = str | bytes | bytearray | memoryview | mmap | array | npt.NDArray[np.uint8]  # type: ignore[type-arg]
 Errors = Literal["strict", "replace"]
+OffsetUnit = Literal["char", "byte"]
 
 WANTED = "str, or bytes, bytearray, memoryview or another one-dimensional buffer of bytes holding UTF-8"
 
@@ -80,6 +81,12 @@ def check_errors(errors: str) -> None:
     """ValueError unless ``errors`` is one of the two ways to treat invalid UTF-8."""
     if errors not in ("strict", "replace"):
         raise ValueError(f"errors must be 'strict' or 'replace', not {errors!r}")
+
+
+def check_unit(unit: object, argument: str) -> None:
+    """ValueError unless ``unit`` is one of the two that offsets are in."""
+    if unit not in ("char", "byte"):
+        raise ValueError(f'{argument} must be "char" or "byte", not {unit!r}')
 
 
 def raise_invalid(data: npt.NDArray[np.uint8], where: str = "") -> None:

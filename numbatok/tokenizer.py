@@ -25,7 +25,15 @@ from numbatok.memory import without_collection
 from numbatok.parts import Parts
 from numbatok.patterns.known import canonical, walk_of
 from numbatok.patterns.rules import PatternEngine
-from numbatok.text import Errors, Text, byte_before_replacing, character_at_byte, check_errors
+from numbatok.text import (
+    Errors,
+    OffsetUnit,
+    Text,
+    byte_before_replacing,
+    character_at_byte,
+    check_errors,
+    check_unit,
+)
 
 if TYPE_CHECKING:
     from numbatok.budgets import At, Chunk, Overhead
@@ -33,6 +41,8 @@ if TYPE_CHECKING:
     from numbatok.explain import Explanation
     from numbatok.patterns.fallback import RegexRule
     from numbatok.segments import Kind
+    from numbatok.stream_decoders import BatchStreamDecoder, StreamDecoder, Strings, Tables
+    from numbatok.streams import StreamEncoder
     from numbatok.tables import VocabularyTable
     from numbatok.windows import Strategy, Windows
 
@@ -65,6 +75,8 @@ class Tokenizer:
         self._vocab_size = max([int(self._vocabulary.ids.max()), *others]) + 1
         self._cache_budget: int | None = None
         self._engine: Engine | None = None
+        self._strings_of: dict[bool, Strings] = {}  # for stream decoders, by whether special tokens are skipped
+        self._stream_tables: dict[bool, Tables | None] = {}
 
     # --- loading and identity ---
 
@@ -184,7 +196,7 @@ class Tokenizer:
         return hash(self._content())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_engine": None}
+        return {**self.__dict__, "_engine": None, "_strings_of": {}, "_stream_tables": {}}
 
     # --- vocabulary ---
 
@@ -395,11 +407,53 @@ class Tokenizer:
         except DisallowedToken as found:
             raise self._disallowed(found, [text], None if pair is None else [pair], "") from None
 
+    def encode_with_offsets(
+        self,
+        text: Text,
+        pair: Text | None = None,
+        *,
+        unit: OffsetUnit = "char",
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+        num_threads: int | None = None,
+    ) -> tuple[Ids, Offsets]:
+        """The ids of a text, or pair of texts, and where each stands in the text.
+
+        The offsets are int64, one row ``(begin, end)`` an id, with the meaning that ``tokenizers`` gives them: they
+        refer to the text before normalizing, in characters, or with ``unit="byte"`` in bytes of its UTF-8. An id
+        covers whole characters in either unit: ids that share one all have its span, so that spans can overlap. Those
+        of a pair's second text refer to that; a template's ids have (0, 0). Where the file says ``trim_offsets``,
+        blanks at the ends of tokens are left out. The other arguments and errors are those of :meth:`encode`; in bytes
+        with ``errors="replace"``, the places are those in the bytes given.
+
+        >>> numbatok.get_encoding("gpt2").encode_with_offsets("naïve ☃")
+        (array([ 2616, 38776, 34719,   225]), array([[0, 2], [2, 5], [5, 7], [6, 7]]))
+        """
+        check_unit(unit, "unit")
+        if pair is None and allowed_special is _ALL and disallowed_special is _NONE and errors is _STRICT:
+            engine = self._engine or self._start()
+            short = engine.locator.encode_short(text, engine.everything_allowed, bool(add_special_tokens), unit)
+            if short is not None:
+                return short
+        engine = self._engine or self._start()
+        seconds = None if pair is None else [pair]
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        call = Call(actions, errors, bool(add_special_tokens), num_threads)
+        try:
+            encoded = engine.encode_batch([text], seconds, call)
+            places = engine.locator.locate(encoded, [text], seconds, unit, actions)
+        except DisallowedToken as found:
+            raise self._disallowed(found, [text], seconds, "") from None
+        return encoded.ids.astype(np.uint32, copy=False), places
+
     def encode_batch(
         self,
         texts: Iterable[Text],
         pairs: Iterable[Text] | None = None,
         *,
+        return_offsets: OffsetUnit | None = None,
         add_special_tokens: bool = True,
         allowed_special: AllowedSpecial = _ALL,
         disallowed_special: AllowedSpecial = _NONE,
@@ -415,6 +469,8 @@ class Tokenizer:
         texts : any iterable of texts as :meth:`encode` takes them; those of a list or tuple of ``str`` are read in
             place
         pairs : the second texts, one for each
+        return_offsets : ``"char"`` or ``"byte"``: the batch has :attr:`TokenBatch.token_offsets`, those of
+            :meth:`encode_with_offsets` in this unit
         dtype : of the ids: uint32, or uint16 where the vocabulary has no more than 65,536 ids
         out : a one-dimensional uint32 or uint16 array, a memory map too, that the ids are written to instead of a new
             one; the batch's ids are its first part
@@ -428,11 +484,13 @@ class Tokenizer:
         (array([15496,   995, 17776], dtype=uint32), array([0, 2, 3]))
         """
         documents, seconds = _as_pairs(texts, pairs)
+        if return_offsets is not None:
+            check_unit(return_offsets, "return_offsets")
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
         id_type = id_type_of(dtype, out, self.vocab_size) if dtype is not None or out is not None else np.uint32
         call = Call(actions, errors, bool(add_special_tokens), num_threads, id_type, out)
-        return self._encode_batch(engine, documents, seconds, call)
+        return self._encode_batch(engine, documents, seconds, call, return_offsets)
 
     async def aencode_batch(
         self,
@@ -473,15 +531,21 @@ class Tokenizer:
             raise
 
     def _encode_batch(
-        self, engine: "Engine", documents: list[Text], seconds: list[Text] | None, call: Call
+        self,
+        engine: "Engine",
+        documents: list[Text],
+        seconds: list[Text] | None,
+        call: Call,
+        unit: OffsetUnit | None = None,
     ) -> TokenBatch:
         """What :meth:`encode_batch` returns, once its arguments are checked."""
         try:
             encoded = engine.encode_batch(documents, seconds, call)
+            places = None if unit is None else engine.locator.locate(encoded, documents, seconds, unit, call.actions)
         except DisallowedToken as found:
             raise self._disallowed(found, documents, seconds, f" at index {found.document} of the batch") from None
         types = types_of(encoded.frame, encoded.documents, encoded.ends) if encoded.frame.types.any() else None
-        return TokenBatch(encoded.ids, encoded.offsets, types)
+        return TokenBatch(encoded.ids, encoded.offsets, types, places)
 
     def encode_windows(
         self,
@@ -873,7 +937,75 @@ class Tokenizer:
         edges = [0, *ends.tolist()]
         return [text[begin:end].decode("utf-8", errors) for begin, end in pairwise(edges)]
 
+    # --- streams ---
+
+    def stream_encoder(
+        self,
+        *,
+        add_special_tokens: bool = True,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> "StreamEncoder":
+        """An encoder of a text that comes in parts; the arguments are those of :meth:`encode`.
+
+        Raises ValueError where the tokenizer's template holds the text more than once.
+
+        >>> stream = numbatok.get_encoding("gpt2").stream_encoder()
+        >>> [stream.feed("Hello wor").tolist(), stream.feed("ld").tolist(), stream.finish().tolist()]
+        [[], [], [15496, 995]]
+        """
+        from numbatok.streams import StreamEncoder
+
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        ends = engine.stream_ends(bool(add_special_tokens))
+        if ends is None:
+            raise ValueError("the template is more than a text with ids before and after it, which no stream can give")
+        return StreamEncoder(engine, self._parts, actions, ends, errors)
+
+    def stream_decoder(self, *, skip_special_tokens: bool = False) -> "StreamDecoder":
+        """A decoder of ids that come one by one: text as soon as it is final, joined that of :meth:`decode`.
+
+        >>> stream = numbatok.get_encoding("gpt2").stream_decoder()
+        >>> [stream.feed(34719), stream.feed(225), stream.feed(995), stream.finish()]
+        [' ', '☃', ' world', '']
+        """
+        from numbatok.stream_decoders import StreamDecoder
+
+        return StreamDecoder(self._strings(bool(skip_special_tokens)))
+
+    def batch_stream_decoder(self, count: int, *, skip_special_tokens: bool = False) -> "BatchStreamDecoder":
+        """A decoder of ``count`` streams of ids that go on in step, as in serving; see its class.
+
+        >>> streams = numbatok.get_encoding("gpt2").batch_stream_decoder(2)
+        >>> streams.feed([15496, 34719])
+        (array([ 72, 101, 108, 108, 111,  32], dtype=uint8), array([0, 5, 6]))
+        """
+        from numbatok.stream_decoders import BatchStreamDecoder, tables_of
+
+        if isinstance(count, bool) or not isinstance(count, int | np.integer):
+            raise TypeError(f"count must be an integer, not {type(count).__name__}")
+        if count < 0:
+            raise ValueError(f"count must be at least 0, not {count}")
+        skip = bool(skip_special_tokens)
+        strings = self._strings(skip)
+        if skip not in self._stream_tables:
+            self._stream_tables[skip] = tables_of((self._engine or self._start()).decoder, skip, strings)
+        return BatchStreamDecoder(int(count), strings, self._stream_tables[skip])
+
     # --- inside ---
+
+    def _strings(self, skip_special_tokens: bool) -> "Strings":
+        """The string of each id, for stream decoders, which share them."""
+        from numbatok.stream_decoders import Strings
+
+        if skip_special_tokens not in self._strings_of:
+            skipped = frozenset(self._added.specials.values() if skip_special_tokens else ())
+            self._strings_of[skip_special_tokens] = Strings(
+                self._parts.token, skipped, self.vocab_size, self._parts.decoder
+            )
+        return self._strings_of[skip_special_tokens]
 
     def _start(self) -> "Engine":
         """The compiled side, built by the first caller while others wait."""

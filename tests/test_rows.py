@@ -252,3 +252,18 @@ def test_library_that_is_not_there(monkeypatch: pytest.MonkeyPatch, method: str,
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=rf"TokenBatch\.{method} needs {name}: pip install numbatok\["):
         getattr(batch_of([[1]]), method)()
+
+
+def test_offsets_of_tokens_come_along(gpt2: Tokenizer) -> None:
+    """Taking, slicing and concatenating keep them beside their ids."""
+    texts = ["Hello world", "", "naïve ☃ text", "the end"]
+    batch = gpt2.encode_batch(texts, return_offsets="char")
+    places = batch.token_offsets
+    assert places is not None
+    taken = batch.take([2, 0, 2])
+    for which, index in enumerate([2, 0, 2]):
+        first, last = batch.offsets[index], batch.offsets[index + 1]
+        assert np.array_equal(taken.token_offsets[taken.offsets[which] : taken.offsets[which + 1]], places[first:last])
+    whole = TokenBatch.concatenate([batch[:2], batch[2:]])
+    assert np.array_equal(whole.token_offsets, places)
+    assert TokenBatch.concatenate([batch, gpt2.encode_batch(["a"])]).token_offsets is None

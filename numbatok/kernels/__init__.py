@@ -5,9 +5,10 @@
 3. ``cache``: the place is looked up; a hit gives the ids.
 4. ``merge``: a miss is merged by byte pair encoding, and entered into the cache.
 
-``encode`` runs them over documents; ``added`` finds the added tokens between, ``normal`` whether a text is normal, and
-``cuts`` where a pretoken may be cut further. ``decode`` goes back, ``lists`` makes lists of ids, ``rows`` copies them
-into rows for models, ``pieces`` lists pretokens; ``text`` finds and checks what Python keeps in memory; ``spelled``
-reads the merges of a file, ``build`` makes a tokenizer's tables. ``tasks`` plans a parallel call, ``workers`` do it.
+``encode`` runs them over documents, ``streams`` over text that goes on; ``added`` finds the added tokens between,
+``normal`` whether a text is normal, and ``cuts`` where a pretoken may be cut further. ``decode`` goes back, ``streams``
+id by id, and ``offsets`` to the places in the text. ``lists`` makes lists of ids, ``rows`` copies them into rows for
+models, ``pieces`` lists pretokens. ``text`` finds and checks what Python keeps in memory, ``spelled`` reads the merges
+of a file, ``build`` makes a tokenizer's tables. ``tasks`` plans a parallel call, and ``workers`` do it.
 ``dtypes`` draws the layouts, ``jit`` is where compiling happens, ``intrinsics`` where LLVM is spoken to.
 """

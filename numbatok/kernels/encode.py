@@ -167,7 +167,7 @@ def _next_start(starts, block, end):
 
 
 @helper
-def _encode_region(view, work, text, length, base, end, resume, used):
+def encode_region(view, work, text, length, base, end, resume, used):
     """Encode ``text[base:end]``, which the bitmaps from ``base`` on cut into whole pretokens, from ``resume`` on.
 
     Returns (status, start of the first pretoken not put out, used). The bitmap is read by windows of a chunk.
@@ -239,7 +239,7 @@ def _encode_region(view, work, text, length, base, end, resume, used):
 
 
 @helper
-def _find(view, work, match, text, length, segment, floor, begin, limit):
+def find_added(view, work, match, text, length, segment, floor, begin, limit):
     """Search ``text[begin:limit]`` for an added token, and note it at ``match``: WORK_RAW_MATCH or WORK_MATCH."""
     trie = view + 8 * (VIEW_RAW_TRIE if match == WORK_RAW_MATCH else VIEW_NORMALIZED_TRIE)
     token = np.int64(-1)
@@ -314,14 +314,14 @@ def _next_added(view, work, text, length, base):
     if field(work, WORK_RAW_MATCH) == NOT_SEARCHED:
         begin = field(work, WORK_RAW_MATCH + 3)
         limit = begin if field(work, WORK_TRIES_OFF) >= 1 else length
-        _find(view, work, WORK_RAW_MATCH, text, length, np.int64(0), base, begin, limit)
+        find_added(view, work, WORK_RAW_MATCH, text, length, np.int64(0), base, begin, limit)
     segment_end = length
     if field(work, WORK_RAW_MATCH) >= 0:
         segment_end = max(field(work, WORK_RAW_MATCH + 1), base)
     if field(work, WORK_MATCH) == NOT_SEARCHED:
         begin = field(work, WORK_MATCH + 3)
         limit = begin if field(work, WORK_TRIES_OFF) >= 2 else segment_end
-        _find(view, work, WORK_MATCH, text, length, field(work, WORK_SEGMENT), base, begin, limit)
+        find_added(view, work, WORK_MATCH, text, length, field(work, WORK_SEGMENT), base, begin, limit)
     return WORK_MATCH if field(work, WORK_MATCH) >= 0 else WORK_RAW_MATCH
 
 
@@ -403,7 +403,7 @@ def _encode_document(view, work, text, length, position, used, total):
         if cutter != 0:
             call_kernel(cutter, (view, work, text, length, base, end))
         # Stages 2 to 4.
-        status, resume, used = _encode_region(view, work, text, length, base, end, resume, used)
+        status, resume, used = encode_region(view, work, text, length, base, end, resume, used)
         if status != 0:
             set_field(work, WORK_RESUME, resume)
             return status, base, used, total

@@ -409,8 +409,10 @@ def _fall_back(view, fallback, point, later, last, symbols, count):
 
 
 @helper
-def _split_units(view, source, length, symbols):
+def split_units(view, source, length, symbols, widths):
     """Put the symbols of the units of ``source[:length]``, a pretoken, to ``symbols``; return how many.
+
+    ``widths`` is set to how many bytes of the text, as the model has it, ``tokenizers`` takes each for.
 
     A unit without a symbol becomes its byte tokens, else the unknown token, else nothing. As in ``tokenizers`` the
     unknown token waits until a unit with a symbol of its own comes, or another unknown that is not fused with it, or
@@ -425,7 +427,7 @@ def _split_units(view, source, length, symbols):
     unknown = np.uint32(field(view, VIEW_UNKNOWN) - 1)
     has_unknown = field(view, VIEW_UNKNOWN) != 0
     fuse = field(view, VIEW_FUSE_UNKNOWN) != 0
-    waiting = False
+    waiting = np.int64(0)  # bytes of unknown units
     count = np.int64(0)
     position = np.int64(0)
     while position < length:
@@ -439,27 +441,36 @@ def _split_units(view, source, length, symbols):
         symbol = np.uint32(0)
         if unit < limit:
             symbol = at(units, unit + (part_of_later if later else 0) + (part_of_last if last else 0))
+        if len(alphabet) > 0:
+            width += np.int64(at(alphabet, unit) >= 0x80)
         if symbol != np.uint32(0):
-            if waiting:
+            if waiting > 0:
                 put(symbols, count, unknown)
+                put(widths, count, np.uint32(waiting))
                 count += 1
-                waiting = False
+                waiting = np.int64(0)
             put(symbols, count, np.uint32(symbol - np.uint32(1)))
+            put(widths, count, np.uint32(width))
             count += 1
             continue
         if len(fallback) > 0:
             point = np.int64(at(alphabet, unit)) if len(alphabet) > 0 else unit
             made = _fall_back(view, fallback, point, later, last, symbols, count)
             if made > 0:
+                for i in range(count, count + made):
+                    put(widths, i, np.uint32(1))
                 count += made
                 continue
         if has_unknown:
-            if waiting and not fuse:
+            if waiting > 0 and not fuse:
                 put(symbols, count, unknown)
+                put(widths, count, np.uint32(waiting))
                 count += 1
-            waiting = True
-    if waiting:
+                waiting = np.int64(0)
+            waiting += width
+    if waiting > 0:
         put(symbols, count, unknown)
+        put(widths, count, np.uint32(waiting))
         count += 1
     return count
 
@@ -485,7 +496,7 @@ def merge_pretoken_by_options(view, work, text, length):
     bits = table(view, VIEW_PAIR_FILTER, np.uint64)
     bits_shift = U64(field(view, VIEW_PAIR_FILTER_SHIFT))
     merged = table(view, VIEW_MERGED, np.uint32)
-    count = _split_units(view, source, length, symbols)
+    count = split_units(view, source, length, symbols, ranks)
     for i in range(1, count):
         put(ranks, i - 1, pair_rank(pairs, shift, bits, bits_shift, at(symbols, i - 1), at(symbols, i)))
     if count <= 1:

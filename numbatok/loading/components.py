@@ -2,12 +2,12 @@
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from numbatok.errors import VocabularyError
 from numbatok.loading.checks import as_list, as_object, brief, not_supported, refuse_unknown, take
 from numbatok.patterns.rules import GPT2, Behavior, Split
-from numbatok.templates import PLAIN, Piece, Special, Template, Text
+from numbatok.templates import PLAIN, Piece, Special, Template, Text, Trim
 
 _BEHAVIORS: dict[str, Behavior] = {
     "Isolated": "isolated",
@@ -127,7 +127,7 @@ def _behavior(name: object, where: str) -> Behavior:
 
 
 def template(settings: object) -> Template:
-    """The template of a file's post_processor; ByteLevel there is about offsets alone."""
+    """The template of a file's post_processor; ByteLevel there is about offsets alone, see :func:`trims`."""
     found = None
     for component in _flat(settings, "post_processor", "processors"):
         kind = component.get("type")
@@ -147,6 +147,22 @@ def template(settings: object) -> Template:
                 "post_processor", kind, "ByteLevel, TemplateProcessing, RobertaProcessing, BertProcessing, Sequence"
             )
     return found or PLAIN
+
+
+def trims(settings: object) -> tuple[Trim, ...]:
+    """What a post_processor, read by :func:`template` before, leaves out of tokens' offsets."""
+    found = []
+    behind: Literal["", "A", "AB"] = ""
+    for component in _flat(settings, "post_processor", "processors"):
+        kind = component["type"]
+        if kind in ("ByteLevel", "RobertaProcessing"):
+            where = f"post_processor {kind}"
+            keeps_first = take(component, "add_prefix_space", bool, where, True)
+            if take(component, "trim_offsets", bool, where, True):
+                found.append(Trim(keeps_first, behind))
+        if kind in ("BertProcessing", "RobertaProcessing"):
+            behind = "A" if kind == "BertProcessing" else "AB"
+    return tuple(found)
 
 
 def _sentence_pair(settings: dict[str, Any], kind: str) -> Template:

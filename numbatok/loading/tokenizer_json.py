@@ -78,6 +78,7 @@ def build(settings: object, name: str) -> Parts:
         normalizer,
         cut.prefix_space,
         components.template(settings.get("post_processor")),
+        components.trims(settings.get("post_processor")),
         decoders.from_json(settings.get("decoder"), cut.byte_level),
         unreachable,
         name,

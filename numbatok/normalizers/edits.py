@@ -10,7 +10,7 @@ import numpy as np
 from numbatok.errors import VocabularyError
 from numbatok.normalizers import literals
 from numbatok.normalizers.frozen import CODE_POINTS, MARK, characters, code_points, text_of, to_lower
-from numbatok.normalizers.normalizer import Normalizer, Table, restless, table_of
+from numbatok.normalizers.normalizer import Normalizer, Sources, Table, restless, table_of
 from numbatok.patterns.unicode import white_space
 
 #: Characters of a text that are looked up together, so that all stays in the second-level cache.
@@ -23,9 +23,15 @@ def _by_parts(change: Callable[[str], str], text: str) -> str:
 
 
 @functools.cache
-def _white_space() -> str:
+def all_white_space() -> str:
     r"""All characters that ``\s`` matches."""
     return text_of(np.flatnonzero(white_space()))
+
+
+@functools.lru_cache(maxsize=32)
+def _in_turns(pattern: str, is_regex: bool) -> "re.Pattern[str]":
+    """What splits a text into gaps and matches, in turns."""
+    return re.compile(f"({literals.compiled(pattern).pattern if is_regex else pattern})")
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,12 @@ class Lowercase(Normalizer):
         if text.isascii():
             return text.lower()
         return _by_parts(self._lower, text.replace("\u0130", "i\u0307"))
+
+    def sources(self, text: str) -> Sources:
+        """See :class:`Normalizer`."""
+        if "\u0130" not in text:
+            return np.arange(len(text))
+        return np.repeat(np.arange(len(text)), 1 + (code_points(text) == 0x130))
 
     def leaves(self, text: str) -> bool:
         """Whether the text stays as it is."""
@@ -62,6 +74,10 @@ class StripAccents(Normalizer):
     def normalize(self, text: str) -> str:
         """The text after the change."""
         return text if text.isascii() else _by_parts(self._strip, text)
+
+    def sources(self, text: str) -> Sources:
+        """See :class:`Normalizer`."""
+        return np.flatnonzero(characters()[code_points(text)] & MARK == 0)
 
     def leaves(self, text: str) -> bool:
         """Whether the text stays as it is."""
@@ -89,8 +105,13 @@ class Strip(Normalizer):
     def normalize(self, text: str) -> str:
         """The text after the change."""
         if self.left:
-            text = text.lstrip(_white_space())
-        return text.rstrip(_white_space()) if self.right else text
+            text = text.lstrip(all_white_space())
+        return text.rstrip(all_white_space()) if self.right else text
+
+    def sources(self, text: str) -> Sources:
+        """See :class:`Normalizer`."""
+        first = len(text) - len(text.lstrip(all_white_space())) if self.left else 0
+        return np.arange(first, first + len(self.normalize(text)))
 
     def leaves(self, text: str) -> bool:
         """Whether the text stays as it is."""
@@ -109,6 +130,16 @@ class Prepend(Normalizer):
     def normalize(self, text: str) -> str:
         """The text after the change."""
         return self.prefix + text if text else text
+
+    def sources(self, text: str) -> Sources:
+        """See :class:`Normalizer`; the prefix stands for the first character."""
+        if not text:
+            return np.arange(0)
+        return np.maximum(np.arange(-len(self.prefix), len(text)), 0)
+
+    def inserts(self) -> int:
+        """See :class:`Normalizer`."""
+        return len(self.prefix)
 
     def leaves(self, text: str) -> bool:
         """Whether the text stays as it is."""
@@ -147,12 +178,49 @@ class Replace(Normalizer):
         """The text after the change."""
         if not self.is_regex:
             return text.replace(self.pattern, self.content)
-        return self._search.sub(lambda match: self.content, text)
+        return self.content.join(self._search.split(text))
+
+    def sources(self, text: str) -> Sources:
+        """See :class:`Normalizer`; what replaces a match stands for its last character."""
+        return self.aligned(text)[1]
+
+    def aligned(self, text: str) -> tuple[str, Sources]:
+        """See :class:`Normalizer`."""
+        if not self.is_regex and len(self.pattern) == 1:
+            normal = text.replace(self.pattern, self.content)
+            if len(self.content) == 1:
+                return normal, np.arange(len(text))
+            begins = np.flatnonzero(code_points(text) == ord(self.pattern))
+            ends = begins + 1
+        elif self.is_regex and (members := literals.run_of(self.pattern)) is not None:
+            normal = self.normalize(text)
+            edges = np.flatnonzero(np.diff(members[code_points(text)], prepend=False, append=False))
+            begins, ends = edges[::2], edges[1::2]
+        else:
+            pattern = self.pattern if self.is_regex else re.escape(self.pattern)
+            parts = _in_turns(pattern, self.is_regex).split(text)  # gaps and matches
+            edges = np.cumsum(np.fromiter(map(len, parts), np.int64, len(parts)))
+            begins, ends = edges[:-1:2], edges[1::2]
+            parts[1::2] = [self.content] * len(ends)
+            normal = "".join(parts)
+        # Times that each character stands in the normal text: none in a match, but the last as often as is put there.
+        times = np.zeros(len(text) + 1, np.int64)
+        times[begins] += 1
+        times[ends] -= 1
+        times = 1 - np.cumsum(times[:-1])
+        times[ends - 1] = len(self.content)
+        return normal, np.repeat(np.arange(len(text)), times)
+
+    def inserts(self) -> int | None:
+        """See :class:`Normalizer`."""
+        return 0 if not self.is_regex and len(self.pattern) == len(self.content) == 1 else None
 
     def leaves(self, text: str) -> bool:
         """Whether the text stays as it is."""
         if not self.is_regex:
-            return self.pattern == self.content or self.pattern not in text
+            return self.pattern not in text or (len(self.pattern) == 1 and self.pattern == self.content)
+        if len(self.content) != 1:  # offsets would change even where the text does not
+            return self._search.search(text) is None
         return all(match.group() == self.content for match in self._search.finditer(text))
 
     def make_restless(self) -> Table:
@@ -185,6 +253,24 @@ class Sequence(Normalizer):
         for normalizer in self.normalizers:
             text = normalizer.normalize(text)
         return text
+
+    def sources(self, text: str) -> Sources:
+        """See :class:`Normalizer`."""
+        return self.aligned(text)[1]
+
+    def aligned(self, text: str) -> tuple[str, Sources]:
+        """See :class:`Normalizer`."""
+        found: Sources | None = None
+        for normalizer in self.normalizers:
+            text, sources = normalizer.aligned(text)
+            found = sources if found is None else found[sources]
+        return text, np.arange(len(text)) if found is None else found
+
+    def inserts(self) -> int | None:
+        """See :class:`Normalizer`."""
+        counts = [normalizer.inserts() for normalizer in self.normalizers]
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
 
     def leaves(self, text: str) -> bool:
         """Whether the text stays as it is."""

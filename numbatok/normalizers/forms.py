@@ -20,12 +20,15 @@ from numbatok.normalizers.frozen import (
     code_points,
     text_of,
 )
-from numbatok.normalizers.normalizer import Normalizer, Table, table_of
+from numbatok.normalizers.normalizer import Normalizer, Sources, Table, table_of
 
 Kinds = npt.NDArray[np.int32]
 
 #: Characters in a part of a text: their code points and flags stay in the second-level cache.
 _PART = 1 << 14
+
+#: Characters in a part of a text that is looked at if it is not ASCII.
+_SMALL_PART = 1 << 9
 
 #: From so many marks in a row on, they are put in order here: unicodedata inserts each into those before it, which
 #: takes minutes for a million.
@@ -36,6 +39,73 @@ _MANY_MARKS = 32
 def _decomposed(form: Literal["NFD", "NFKD"], character: str) -> str:
     """The full decomposition of one character, of which there are few thousand."""
     return unicodedata.normalize(form, character)
+
+
+#: A character of the normal text, its combining class, and how many more characters it makes than it takes: 1 where a
+#: decomposition adds it, 0 where it takes one's place, -2 where it takes the place of three.
+_Made = tuple[str, int, int]
+
+
+def _decompose(form: Literal["NFD", "NFKD"], text: str) -> list[_Made]:
+    """The characters of the decomposed text in canonical order."""
+    made: list[_Made] = []
+    pending: list[_Made] = []
+    kinds = characters()
+    for character in text:
+        parts = character if kinds[ord(character)] & NEWER else _decomposed(form, character)
+        for number, part in enumerate(parts):
+            combining = int(kinds[ord(part)]) >> CLASS_SHIFT
+            if combining == 0:
+                made += sorted(pending, key=lambda mark: mark[1])
+                pending = []
+                made.append((part, 0, int(number > 0)))
+            else:
+                pending.append((part, combining, int(number > 0)))
+    return made + sorted(pending, key=lambda mark: mark[1])
+
+
+def _compose(decomposed: list[_Made]) -> list[_Made]:
+    """The characters of the composed text: a mark joins the starter before it unless another mark blocks it."""
+    done: list[_Made] = []
+    starter = -1  # where in `done` the last starter is
+    last = 0  # combining class of the last mark after it that did not join; 0 for none
+    for character, combining, more in decomposed:
+        if starter >= 0 and (last == 0 or last < combining):
+            before, _, change = done[starter]
+            joined = _joined(before, character)
+            if joined is not None:
+                done[starter] = joined, 0, change + more - 1
+                continue
+        if combining == 0:
+            starter = len(done)
+        done.append((character, combining, more))
+        last = combining
+    return done
+
+
+@functools.lru_cache(1 << 14)
+def _joined(first: str, second: str) -> str | None:
+    """The one character that two are composed to, or None."""
+    kinds = characters()
+    if (kinds[ord(first)] | kinds[ord(second)]) & NEWER:
+        return None
+    joined = unicodedata.normalize("NFC", first + second)
+    return joined if len(joined) == 1 else None
+
+
+@functools.lru_cache(1 << 14)
+def _offsets_in_run(form: Literal["NFC", "NFD", "NFKC", "NFKD"], run: str) -> Sources | None:
+    """Of a run of text that is normalized alone, the character that each of the normal text stands for; None where
+    these are its own, one for one.
+    """
+    made = _decompose("NFKD" if "K" in form else "NFD", run)
+    if form.endswith("C"):
+        made = _compose(made)
+    more = np.array([change for _, _, change in made], np.int64)
+    taken = np.where(more > 0, 0, 1 - more)
+    found: Sources = np.cumsum(taken) - np.where(more > 0, 1, taken)
+    found.flags.writeable = False
+    return None if len(found) == len(run) and (found == np.arange(len(run))).all() else found
 
 
 @dataclass(frozen=True)
@@ -49,6 +119,29 @@ class _Form(Normalizer):
         if text.isascii():
             return text
         return "".join(self._normalize_part(part, kinds) for part, kinds in self._parts(text))
+
+    def sources(self, text: str) -> Sources:
+        """See :class:`Normalizer`; a composed character stands for its starter, a decomposed one for what it was."""
+        if text.isascii():
+            return np.arange(len(text))
+        restless = np.zeros(len(text), np.bool_)
+        for begin in range(0, len(text), _SMALL_PART):
+            part = text[begin : begin + _SMALL_PART]
+            if not part.isascii():
+                restless[begin : begin + len(part)] = characters()[code_points(part)] & self._restless != 0
+        edges = np.flatnonzero(np.diff(restless, prepend=False, append=False)).tolist()
+        parts: list[Sources] = []
+        done = 0
+        for begin, end in zip(edges[::2], edges[1::2], strict=True):
+            begin = max(begin - 1, 0)  # with the character that is composed with what follows
+            run = text[begin:end]
+            # Those that may be long are not kept.
+            made = (_offsets_in_run if len(run) <= _MANY_MARKS else _offsets_in_run.__wrapped__)(self.form, run)
+            if made is not None:
+                parts += [np.arange(done, begin), begin + made]
+                done = end
+        rest = np.arange(done, len(text))
+        return np.concatenate([*parts, rest]) if parts else rest
 
     def leaves(self, text: str) -> bool:
         """Whether the text stays as it is."""

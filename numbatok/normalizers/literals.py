@@ -44,6 +44,8 @@ class _Parser:
         self.pattern = pattern
         self.place = 0
         self.firsts = np.zeros(CODE_POINTS, np.bool_)  # characters that a match can begin with
+        self.members = np.zeros(CODE_POINTS, np.bool_)  # characters that a match can have
+        self.run: Members | None = None  # of what a match is a whole run, if that is all
         self.translated = "|".join(self._alternatives())
 
     def _refuse(self, reason: str) -> NoReturn:
@@ -78,9 +80,12 @@ class _Parser:
                 self._refuse("a class has no members")
             if not parts:
                 self.firsts |= members
+            self.members |= members
             fewest, repeat = self._repeat()
             least += fewest
             parts.append(_class_text(members) + repeat)
+            if repeat == "+" and len(parts) == 1 and self.place == len(self.pattern) and "|" not in self.pattern:
+                self.run = members
         if least == 0:
             self._refuse("an alternative may match nothing")
         return "".join(parts)
@@ -181,6 +186,16 @@ def _parsed(pattern: str) -> _Parser:
 def compiled(pattern: str) -> "re.Pattern[str]":
     """The pattern over the frozen classes; VocabularyError names what is not supported."""
     return re.compile(_parsed(pattern).translated)
+
+
+def run_of(pattern: str) -> Members | None:
+    """bool[0x110000]: the characters whose runs are the pattern's matches, or None where these are something else."""
+    return _parsed(pattern).run
+
+
+def all_characters(pattern: str) -> Members:
+    """bool[0x110000]: the characters that a match of the pattern can have anywhere."""
+    return _parsed(pattern).members
 
 
 def first_characters(pattern: str) -> Members:

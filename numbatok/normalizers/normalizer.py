@@ -9,6 +9,7 @@ import numpy.typing as npt
 from numbatok.kernels.dtypes import CLASS_TABLE_SIZE, RESTLESS
 
 Table = npt.NDArray[np.uint8]
+Sources = npt.NDArray[np.int64]
 
 
 class Normalizer(ABC):
@@ -17,6 +18,21 @@ class Normalizer(ABC):
     @abstractmethod
     def normalize(self, text: str) -> str:
         """The text after the change, in time linear in the text's length."""
+
+    @abstractmethod
+    def sources(self, text: str) -> Sources:
+        """Which character of ``text`` each one of the normal text stands for: int64, indices of characters.
+
+        They are those of ``tokenizers``: what is composed of several characters, or replaces them, stands for one.
+        """
+
+    def aligned(self, text: str) -> tuple[str, Sources]:
+        """(normal text, sources)."""
+        return self.normalize(text), self.sources(text)
+
+    def inserts(self) -> int | None:
+        """How many characters are put before a text, all else one for one; None where the text tells."""
+        return None
 
     @abstractmethod
     def leaves(self, text: str) -> bool:
