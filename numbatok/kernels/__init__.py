@@ -7,8 +7,7 @@
 
 ``encode`` runs them over documents; ``added`` finds the added tokens between, ``normal`` whether a text is normal, and
 ``cuts`` where a pretoken may be cut further. ``decode`` goes back, ``rows`` copies ids into rows for models; ``pieces``
-lists pretokens; ``text``
-finds and checks what Python keeps in memory; ``spelled`` reads the merges of a file, ``build`` makes a tokenizer's
-tables.
+lists pretokens, and the places where a text may be cut into chunks. ``text`` finds and checks what Python keeps in
+memory; ``spelled`` reads the merges of a file, ``build`` makes a tokenizer's tables.
 ``dtypes`` draws the layouts, ``jit`` is where compiling happens, ``intrinsics`` where LLVM is spoken to.
 """
