@@ -16,7 +16,7 @@ from numbatok.chunks import LEVELS, Chunks, character_numbers, whole_chunks
 from numbatok.counting import Bytes, Whole, is_local, settle
 from numbatok.errors import DisallowedToken
 from numbatok.kernels import dtypes
-from numbatok.memory import address_of
+from numbatok.memory import address_of, without_collection
 from numbatok.rows import Side
 from numbatok.templates import Text as TextPiece
 from numbatok.truncation import Prefix, Suffix
@@ -141,9 +141,8 @@ def truncate(
         local = Bytes(engine, parts, scratch, data)
         place = Prefix(local).longest_within(room) if side == "right" else Suffix(local).longest_within(room)
         settle(scratch)
-    if place == (len(data) if side == "right" else 0):
-        return source.text
-    return (data[:place] if side == "right" else data[place:]).tobytes().decode()
+    number = place if source.text.isascii() else int(character_numbers(data, np.array([place]))[0])
+    return source.text[:number] if side == "right" else source.text[number:]
 
 
 def chunk(
@@ -173,7 +172,9 @@ def chunk(
         spans, counts = whole_chunks(Whole(engine, parts, text, actions), data, room, overlap, levels)
     places = spans if text.isascii() else character_numbers(data, spans)
     view = data.data  # decoding ASCII is many times as fast as slicing a str that has other characters too
-    return [
-        Chunk(start, end, str(view[first:last], "utf-8"), overhead.added + overhead.times * count)
-        for (start, end), (first, last), count in zip(places.tolist(), spans.tolist(), counts.tolist(), strict=True)
-    ]
+    rows = zip(places.tolist(), spans.tolist(), (overhead.added + overhead.times * counts).tolist(), strict=True)
+    return without_collection(
+        lambda: [
+            Chunk(start, end, str(view[first:last], "utf-8"), count) for (start, end), (first, last), count in rows
+        ]
+    )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from numbatok import TokenBatch
+from numbatok import TokenBatch, Tokenizer
 
 ids_of_one = st.lists(st.integers(0, (1 << 32) - 1), max_size=40)
 many = st.lists(ids_of_one, max_size=12)
