@@ -42,6 +42,7 @@ from numbatok.scratch import Scratch
 from numbatok.templates import Text
 from numbatok.text import as_bytes, raise_invalid, repair_surrogates
 from numbatok.threads import parallel_region, threads_of
+from numbatok.utf8 import first_invalid, transcode
 from numbatok.view import view_of
 
 if TYPE_CHECKING:
@@ -296,7 +297,7 @@ class Engine:
             scratches = [self._take() for _ in range(threads)]
             for scratch in scratches:
                 scratch.set_actions(call.actions)
-                scratch.expect(total // threads)
+                scratch.expect(2 * total // threads)  # half of a text has two thirds of its distinct pretokens
             spans, parallel, refused = self._begin(scratches, documents, longest_whole(total, threads), call.check)
             try:
                 ids, count = parallel.encode(call.id_type, call.out, count_only=call.count_only)
@@ -393,9 +394,9 @@ class Engine:
     ) -> tuple[Frame, Documents]:
         """(template, documents) of texts or pairs; what they point into, besides the texts, goes to ``kept``."""
         frame = self._frames[seconds is not None, call.special]
-        located = {"A": self._place_all(texts, call.errors, kept)}
+        located = {"A": self._place_all(texts, call.errors, kept, call.threads)}
         if seconds is not None:
-            located["B"] = self._place_all(seconds, call.errors, kept)
+            located["B"] = self._place_all(seconds, call.errors, kept, call.threads)
         if not any(self._any_changes(*places) for places in located.values()):
             return frame, arrange(frame, located, len(texts))
         with self.scratch() as scratch:
@@ -551,7 +552,7 @@ class Engine:
     def pretokenize(self, source: Any, errors: str, threads: int | None) -> npt.NDArray[np.int64]:
         """Byte offsets where the split rule's pieces begin, and the end."""
         with self.scratch() as scratch:
-            source, length = self._place(scratch, source, errors)
+            source, length = self._place(scratch, source, errors, threads)
             address = int(scratch.record[dtypes.WORK_TEXT])
             if self._regex_rule is not None:
                 starts, _ = self._regex_rule.cut(ctypes.string_at(address, length).decode())
@@ -588,12 +589,12 @@ class Engine:
                 self._put_back(scratch)
             return boundaries
 
-    def _place_all(self, texts: list[Any], errors: str, kept: list[Any]) -> Places:
+    def _place_all(self, texts: list[Any], errors: str, kept: list[Any], threads: int | None = 1) -> Places:
         """Where the UTF-8 of texts is; what keeps it valid, besides the list itself, goes to ``kept``."""
         count = len(texts)
         if count == 1 and isinstance(texts[0], str):
             with self.scratch() as scratch:
-                source, length = self._place(scratch, texts[0], errors)
+                source, length = self._place(scratch, texts[0], errors, threads)
                 if source is not texts[0]:
                     kept.append(source)
                 return np.array([scratch.record[dtypes.WORK_TEXT]]), np.array([length])
@@ -602,27 +603,27 @@ class Engine:
         text.locate_list(id(texts), count, address_of(addresses), address_of(lengths), address_of(kinds))
         for index in np.flatnonzero(kinds).tolist():
             where = f" at index {index} of the batch" if count > 1 else ""
-            data = self._prepare(texts[index], errors, where)
+            data = self._prepare(texts[index], errors, where, threads)
             kept.append(data)
             addresses[index], lengths[index] = address_of(data), len(data)
         return addresses, lengths
 
-    def _place(self, scratch: Scratch, source: Any, errors: str) -> tuple[Any, int]:
+    def _place(self, scratch: Scratch, source: Any, errors: str, threads: int | None = 1) -> tuple[Any, int]:
         """Point the scratch at the UTF-8 of a text; return what keeps it valid, and its bytes."""
         data = None
         if isinstance(source, str) and len(source) >= text.LONG_TEXT and not source.isascii():
-            data = self._transcode(scratch, source)
+            data = self._transcode(scratch, source, threads)
         if data is None:
             length = text.locate_text(id(source), scratch.address)
             if length >= 0:
                 return source, length
-            data = self._prepare(source, errors)
+            data = self._prepare(source, errors, "", threads)
         scratch.restart()
         scratch.record[dtypes.WORK_TEXT] = address_of(data)
         scratch.record[dtypes.WORK_TEXT + dtypes.LIST] = len(data)
         return data, len(data)
 
-    def _transcode(self, scratch: Scratch, source: str) -> npt.NDArray[np.uint8] | None:
+    def _transcode(self, scratch: Scratch, source: str, threads: int | None) -> npt.NDArray[np.uint8] | None:
         """The UTF-8 of a long ``str`` in an array of its own, or None where CPython's is to be taken.
 
         CPython makes the UTF-8 of a non-ASCII ``str`` on demand and keeps it inside, at 0.1 to 0.5 GB/s and the text's
@@ -638,18 +639,15 @@ class Engine:
         if times > 2:
             return None
         width = text.locate_characters(id(source), scratch.address)
-        data = np.empty({1: 2, 2: 3, 4: 4}[width] * len(source) + 16, np.uint8)
-        characters = int(scratch.record[dtypes.WORK_TEXT])
-        used = text.transcode_utf8(characters, len(source), width, address_of(data), len(data))
-        return data[:used] if used >= 0 else None
+        return transcode(int(scratch.record[dtypes.WORK_TEXT]), len(source), width, threads)
 
     @staticmethod
-    def _prepare(source: Any, errors: str, where: str = "") -> npt.NDArray[np.uint8]:
+    def _prepare(source: Any, errors: str, where: str = "", threads: int | None = 1) -> npt.NDArray[np.uint8]:
         """The UTF-8 of a text that is not a well-formed ``str``: repaired, checked, or refused."""
         if isinstance(source, str):
             return np.frombuffer(repair_surrogates(source).encode(), np.uint8)
         data = as_bytes(source, where)
-        if text.first_invalid_utf8(address_of(data), len(data)) < 0:
+        if first_invalid(data, threads) < 0:
             return data
         if errors == "strict":
             raise_invalid(data, where)

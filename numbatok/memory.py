@@ -37,7 +37,8 @@ def zeros(count: int, dtype: type[np.generic]) -> npt.NDArray[np.generic]:
     if size < HUGE_PAGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.zeros(count, dtype)
     try:
-        region = mmap.mmap(-1, size + HUGE_PAGE)
+        # Not Python's default, a shared mapping: that has no huge pages, and a forked child would write to it too.
+        region = mmap.mmap(-1, size + HUGE_PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
         raise MemoryError(f"{size} bytes for a table: {error}") from error
     offset = -np.frombuffer(region, np.uint8).__array_interface__["data"][0] % HUGE_PAGE

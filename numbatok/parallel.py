@@ -22,7 +22,7 @@ from numbatok.kernels.jit import Kernel
 from numbatok.memory import address_of
 from numbatok.scratch import Scratch
 
-WAVE_BYTES = 1 << 23  # of a wave, for each worker: a twentieth of a second, a quarter if most is merged
+WAVE_BYTES = 1 << 21  # of a wave, for each worker: 10 ms, and what it puts out stays in caches
 PARALLEL_BYTES = 3 << 17  # a call of fewer bytes is left to its thread alone
 WARM_UP = 1 << 12  # bytes before a guess where a walk begins: by then it has nearly always met the scan of the text
 LEAST_TASK = 1 << 14  # bytes: a task costs a fraction of a microsecond, 16 KiB some fifty
@@ -61,12 +61,13 @@ def plan(
 
 
 def call_rows(callee: Kernel, rows: npt.NDArray[np.int64], threads: int) -> None:
-    """Call a kernel of twelve arguments once for each row of int64[rows, ROW_FIELDS]; its result is the last field."""
+    """Call a kernel once for each row of int64[rows, ROW_FIELDS]: arguments first, and last its result."""
     order = np.arange(len(rows))
     record = np.zeros(dtypes.JOB_FIELDS, np.int64)
     record[dtypes.JOB_TASKS] = address_of(rows)
     record[dtypes.JOB_ORDER : dtypes.JOB_ORDER + 2] = address_of(order), len(order)
     record[dtypes.JOB_CALLEE] = callee.address
+    record[dtypes.JOB_ARGUMENTS] = callee.signature.count("int64") - 1
     workers.run_workers(workers.call_rows.address, address_of(record), threads)
 
 

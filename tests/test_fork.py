@@ -57,3 +57,36 @@ def test_forked_child_encodes(parent: str) -> None:
 def test_pool_of_processes(method: str) -> None:
     """A tokenizer is sent to the workers of a pool, however they are started."""
     assert output_of(STARTED, method, PYTHONWARNINGS="ignore").strip() == "True"
+
+
+APART = """
+    import os, sys
+    import numpy as np
+    import small
+
+    def text(seed):
+        words = np.random.default_rng(seed).integers(97, 123, (200_000, 9)).astype(np.uint8)
+        words[:, 8] = 32
+        return words.tobytes()
+
+    tokenizer = small.by_ranks()
+    sources = [text(seed) for seed in range(3)]
+    expected = [tokenizer.encode(source, num_threads=1) for source in sources]
+    tokenizer.clear_cache()
+    tokenizer.encode(sources[0], num_threads=1)  # the cache's tables are mapped memory now
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(tokenizer.encode(sources[1], num_threads=1), expected[1]) else 1)
+    for source, ids in zip(sources[::-1], expected[::-1]):
+        assert np.array_equal(tokenizer.encode(source, num_threads=1), ids)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    for source, ids in zip(sources, expected):
+        assert np.array_equal(tokenizer.encode(source, num_threads=1), ids)
+    print("done")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_caches_of_parent_and_child_are_apart() -> None:
+    """What one learns after the fork the other does not see, in tables that are too large for the heap too."""
+    assert output_of(APART, PYTHONWARNINGS="ignore").strip() == "done"

@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import numbatok
 import small
 import texts
-from numbatok import AddedToken, Tokenizer, parallel
+from numbatok import AddedToken, Tokenizer, parallel, utf8
 from numbatok.kernels import dtypes
 from numbatok.patterns import known
 from numbatok.patterns.rules import Split
@@ -584,3 +584,26 @@ def test_spawned_workers(tmp_path) -> None:
         print(subprocess.run([sys.executable, {str(script)!r}, "parallel", "spawn"], capture_output=True, text=True))
     """
     assert "stdout='4\\n', stderr=''" in output_of(code)
+
+
+@settings(max_examples=20)
+@given(texts.well_formed, st.sampled_from(THREADS), st.binary(max_size=4), st.integers(0, 400))
+def test_utf8_of_long_texts(text: str, threads: int, noise: bytes, place: int) -> None:
+    """Made and checked by several threads as by one, and as Python does."""
+    content = text.encode()
+    damaged = content[:place] + noise + content[place:]
+    try:
+        damaged.decode()
+        wanted = -1
+    except UnicodeDecodeError as error:
+        wanted = error.start
+    tokenizer = _small()
+    with tasks_of(1, 0, 100):
+        for data in (content, damaged):
+            found = utf8.first_invalid(np.frombuffer(data, np.uint8), threads)
+            assert found == (wanted if data is damaged else -1)
+        long = "é" + text * (1 + 20_000 // max(len(text), 1))
+        ids = tokenizer.encode(long.encode(), num_threads=1)
+        assert np.array_equal(tokenizer.encode(long, num_threads=threads), ids)
+        lone = long + "\ud800"
+        assert np.array_equal(tokenizer.encode(lone, num_threads=threads), tokenizer.encode(lone, num_threads=1))

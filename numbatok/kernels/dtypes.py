@@ -248,7 +248,8 @@ JOB_ITEM_BYTES = 16  # ... as uint32 or uint16
 JOB_STARTS = 17  # int64: where pretokens begin, with room for one at each byte of the text
 JOB_CALLEE = 19  # native address of a kernel that the job calls
 JOB_WARM_UP = 20  # bytes before a guess where the walk that looks for a seam begins
-JOB_FIELDS = 21
+JOB_ARGUMENTS = 21  # of that kernel: how many
+JOB_FIELDS = 22
 
 # Fields of a task: some documents, or a part of one.
 TASK_FIRST = 0  # number of the first document ...
@@ -267,7 +268,7 @@ TASK_FLAT = 12  # ... and where they belong among all
 TASK_BYTES = 13  # about how much there is to do
 TASK_FIELDS = 14
 
-# A row of arguments of decode_documents, and what it returns.
+# A row of arguments of a kernel, and what it returns: those of decode_documents, which has the most.
 ROW_IDS, ROW_OFFSETS, ROW_DOCUMENTS, ROW_TABLES = range(4)
 ROW_OUTPUT, ROW_CAPACITY, ROW_ENDS, ROW_RESULT = range(9, 13)
 ROW_FIELDS = 13

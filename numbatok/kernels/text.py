@@ -151,10 +151,11 @@ def locate_characters(object_id, work):
 def _transcode(source, target):
     """Write the characters of ``source`` as UTF-8; see :func:`transcode_utf8`."""
     length = len(source)
+    room = len(target)
     used = np.int64(0)
     i = np.int64(0)
     while i < length:
-        while i + 16 <= length:
+        while i + 16 <= length and used + 16 <= room:
             ascii_here = narrow_16(target, used, source, i)
             i += ascii_here
             used += ascii_here
@@ -163,6 +164,8 @@ def _transcode(source, target):
         # At least one by one to the next ASCII character; the vector steps begin again there.
         while i < length:
             point = np.int64(at(source, i))
+            if used + _utf8_size(point) > room:
+                return np.int64(-1)
             if point < 0x80:
                 put(target, used, np.uint8(point))
                 used += 1
@@ -189,19 +192,37 @@ def _transcode(source, target):
     return used
 
 
+@helper
+def _utf8_size(point):
+    """How many bytes of UTF-8 a code point takes."""
+    return np.int64(1) + np.int64(point >= 0x80) + np.int64(point >= 0x800) + np.int64(point >= 0x10000)
+
+
+@helper
+def _size_of(source):
+    """Bytes of UTF-8 that the characters of ``source`` take."""
+    size = np.int64(0)
+    for i in range(len(source)):
+        size += _utf8_size(np.int64(at(source, i)))
+    return size
+
+
 @kernel("int64(int64, int64, int64, int64, int64)")
 def transcode_utf8(characters, length, kind, output, capacity):
     """Write ``length`` characters of ``kind`` bytes each as UTF-8 to uint8[capacity]; return how many bytes.
 
-    ``capacity`` is 16 more than they can take: 2, 3 or 4 bytes a character for kind 1, 2 or 4. Returns -1 where a
-    lone surrogate is among them.
+    With ``output`` 0 the bytes are only counted. Returns -1 where a lone surrogate is among the characters, or where
+    there are more bytes than ``capacity``.
     """
     target = array_at(output, capacity, np.uint8)
     if kind == 1:
-        return _transcode(array_at(characters, length, np.uint8), target)
+        source = array_at(characters, length, np.uint8)
+        return _size_of(source) if output == 0 else _transcode(source, target)
     if kind == 2:
-        return _transcode(array_at(characters, length, np.uint16), target)
-    return _transcode(array_at(characters, length, np.uint32), target)
+        wide = array_at(characters, length, np.uint16)
+        return _size_of(wide) if output == 0 else _transcode(wide, target)
+    widest = array_at(characters, length, np.uint32)
+    return _size_of(widest) if output == 0 else _transcode(widest, target)
 
 
 @kernel("int64(int64, int64, int64, int64, int64)", holding_gil=True)

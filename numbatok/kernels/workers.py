@@ -14,6 +14,7 @@ from numbatok.kernels.dtypes import (
     CHUNK_BLOCKS,
     DISALLOWED,
     JOB_ADDRESSES,
+    JOB_ARGUMENTS,
     JOB_CALLEE,
     JOB_ENDS,
     JOB_ITEM_BYTES,
@@ -257,27 +258,25 @@ def split_tasks(shared, worker):
 
 @kernel("int64(int64, int64)")
 def call_rows(shared, worker):
-    """Call ``decode_documents``, whose address ``JOB_CALLEE`` is, with the rows of arguments in ``JOB_TASKS``."""
+    """Call the kernel at ``JOB_CALLEE`` with the rows of arguments in ``JOB_TASKS``: it takes 2, 5 or 12 of them."""
+    callee = field(shared, JOB_CALLEE)
+    arguments = field(shared, JOB_ARGUMENTS)
     while True:
         number = _take_task(shared)
         if number < 0:
             return np.int64(0)
         row = field(shared, JOB_TASKS) + 8 * ROW_FIELDS * number
-        arguments = (
-            field(row, 0),
-            field(row, 1),
-            field(row, 2),
-            field(row, 3),
-            field(row, 4),
-            field(row, 5),
-            field(row, 6),
-            field(row, 7),
-            field(row, 8),
-            field(row, 9),
-            field(row, 10),
-            field(row, 11),
-        )
-        set_field(row, ROW_RESULT, call_kernel(field(shared, JOB_CALLEE), arguments))
+        two = (field(row, 0), field(row, 1))
+        five = (*two, field(row, 2), field(row, 3), field(row, 4))
+        if arguments == 2:
+            result = call_kernel(callee, two)
+        elif arguments == 5:
+            result = call_kernel(callee, five)
+        else:
+            more = (field(row, 5), field(row, 6), field(row, 7), field(row, 8))
+            rest = (field(row, 9), field(row, 10), field(row, 11))
+            result = call_kernel(callee, (*five, *more, *rest))
+        set_field(row, ROW_RESULT, result)
 
 
 @helper
