@@ -121,7 +121,7 @@ def simulate(workers: list[int], rate: float, megabytes: float) -> dict[str, dic
     def sleep_tasks(shared, worker):
         """Take tasks, and sleep for each as long as its bytes say."""
         while True:
-            number = _take_task(shared)
+            number = _take_task(shared, worker)
             if number < 0:
                 return np.int64(0)
             usleep(np.uint32(field(_task_at(shared, number), dtypes.TASK_BYTES) * nanoseconds // 1000))
@@ -145,10 +145,10 @@ def simulate(workers: list[int], rate: float, megabytes: float) -> dict[str, dic
             call._record = np.zeros(dtypes.JOB_FIELDS, np.int64)
             longest = parallel.longest_whole(int(lengths.sum()), number)
             started = time.perf_counter()
-            rows, call._waves = parallel.plan(lengths, np.full(len(lengths), 2), number, longest)
+            rows, call._shares = parallel.plan(lengths, np.full(len(lengths), 2), number, longest)
             call._use(rows)
             for first, last in call._each_wave():
-                call._run(sleep_tasks, call._by_size(first, last))
+                call._run(sleep_tasks, *call._in_shares(first, last))
             elapsed = time.perf_counter() - started
             results.setdefault(what, {})[number] = int(lengths.sum()) * nanoseconds / 1e9 / elapsed
     return results

@@ -307,7 +307,7 @@ class Engine:
                 number = int(spans.documents[found.document])
                 found.document, found.position = number, found.position + int(spans.starts[found.document])
                 raise self._found_in(documents, frame, found) from None
-            for scratch in scratches:
+            for scratch in reversed(scratches):  # so that each becomes the same worker's in the next call
                 scratch.end_waves()
                 self._put_back(scratch)
         call.check_room(count)
@@ -584,8 +584,8 @@ class Engine:
             scratches = [self._take() for _ in range(granted)]
             place = np.array([address], np.int64), np.array([length], np.int64), np.array([2], np.int64)
             boundaries = ParallelCall(scratches, *place, longest_whole(length, granted)).split()
-            for scratch in scratches:
-                scratch.shrink()
+            for scratch in reversed(scratches):
+                scratch.end_waves()
                 self._put_back(scratch)
             return boundaries
 

@@ -11,6 +11,7 @@ Between waves Python looks whether it is interrupted, and what the workers have 
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -42,30 +43,40 @@ def threads_for(total: int, threads: int) -> int:
 def plan(
     lengths: npt.NDArray[np.int64], tries_off: npt.NDArray[np.int64], threads: int, longest: int
 ) -> tuple[npt.NDArray[np.int64], list[int]]:
-    """(tasks, waves) for documents of so many bytes: int64[tasks, TASK_FIELDS], and where waves begin and end.
+    """(tasks, shares) for documents of so many bytes: int64[tasks, TASK_FIELDS], and where each worker's begin and end.
 
-    Documents of more than ``longest`` bytes are cut into parts, which begin at guesses.
+    A wave has a share for each worker. Documents of more than ``longest`` bytes are cut into parts, which begin at
+    guesses.
     """
     line = int(np.maximum(lengths, 0).sum()) + tasks.DOCUMENT_COST * len(lengths)
-    wave_count = max(1, -(-line // (WAVE_BYTES * threads)))
-    waves = np.zeros(wave_count + 1, np.int64)
-    sizes = longest, LEAST_TASK, GUIDE * threads, -(-line // wave_count)
+    count = max(1, -(-line // (WAVE_BYTES * threads))) * threads
+    shares = np.zeros(count + 1, np.int64)
+    sizes = longest, LEAST_TASK, GUIDE, -(-line // count)
     capacity = 64 + 2 * line // LEAST_TASK
     while True:
         rows = np.empty((capacity, dtypes.TASK_FIELDS), np.int64)
         places = address_of(lengths), len(lengths), address_of(tries_off)
-        made = tasks.plan_tasks(*places, *sizes, address_of(rows), capacity, address_of(waves), len(waves))
+        made = tasks.plan_tasks(*places, *sizes, address_of(rows), capacity, address_of(shares), len(shares))
         if made >= 0:
-            return rows[:made], waves.tolist()
+            return rows[:made], shares.tolist()
         capacity = -made
+
+
+def _shares(ends: Sequence[int]) -> npt.NDArray[np.int64]:
+    """int64[len(ends), SHARE_FIELDS]: shares that follow each other up to these places of the order."""
+    shares = np.zeros((len(ends), dtypes.SHARE_FIELDS), np.int64)
+    shares[1:, dtypes.SHARE_NEXT] = ends[:-1]
+    shares[:, dtypes.SHARE_END] = ends
+    return shares
 
 
 def call_rows(callee: Kernel, rows: npt.NDArray[np.int64], threads: int) -> None:
     """Call a kernel once for each row of int64[rows, ROW_FIELDS]: arguments first, and last its result."""
-    order = np.arange(len(rows))
+    order, shares = np.arange(len(rows)), _shares([len(rows)])
     record = np.zeros(dtypes.JOB_FIELDS, np.int64)
     record[dtypes.JOB_TASKS] = address_of(rows)
     record[dtypes.JOB_ORDER : dtypes.JOB_ORDER + 2] = address_of(order), len(order)
+    record[dtypes.JOB_SHARES : dtypes.JOB_SHARES + 2] = address_of(shares), shares.size
     record[dtypes.JOB_CALLEE] = callee.address
     record[dtypes.JOB_ARGUMENTS] = callee.signature.count("int64") - 1
     workers.run_workers(workers.call_rows.address, address_of(record), threads)
@@ -102,7 +113,9 @@ class ParallelCall:
         self._set(dtypes.JOB_ADDRESSES, addresses)
         self._set(dtypes.JOB_LENGTHS, lengths)
         self._set(dtypes.JOB_ENDS, self.ends)
-        rows, self._waves = plan(lengths, tries_off, len(scratches), longest)
+        for scratch in scratches:
+            scratch.record[dtypes.WORK_STOP] = address_of(self._record) + 8 * dtypes.JOB_STOP
+        rows, self._shares = plan(lengths, tries_off, len(scratches), longest)
         self._find_seams(rows)
 
     def _set(self, field: int, array: npt.NDArray[np.generic]) -> None:
@@ -114,26 +127,36 @@ class ParallelCall:
         self._tasks = rows
         self._set(dtypes.JOB_TASKS, rows)
 
-    def _run(self, job: Kernel, numbers: npt.NDArray[np.int64], part: tuple[float, float] = (0.0, 1.0)) -> None:
+    def _run(
+        self,
+        job: Kernel,
+        numbers: npt.NDArray[np.int64],
+        ends: Sequence[int] = (),
+        part: tuple[float, float] = (0.0, 1.0),
+    ) -> None:
         """Let the workers do a job for tasks; what they need meanwhile is met, and they are sent on.
 
-        ``part`` is the part of the call's work that is behind, and the part that these tasks are.
+        ``ends`` is where each worker's share of the tasks ends, if they have shares; ``part`` is the part of the call's
+        work that is behind, and the part that these tasks are.
         """
         record = self._record
+        shares = _shares(ends or [len(numbers)])
+        begins = shares[:, dtypes.SHARE_NEXT].copy()
         self._set(dtypes.JOB_ORDER, numbers)
-        record[dtypes.JOB_NEXT] = 0
+        self._set(dtypes.JOB_SHARES, shares)
         wanted = min(len(self._scratches), max(len(numbers), 1))
         while True:
             record[dtypes.JOB_STOP] = 0
             workers.run_workers(job.address, address_of(record), wanted)
             if record[dtypes.JOB_STOP] == 0:
                 return
-            taken = min(1.0, int(record[dtypes.JOB_NEXT]) / len(numbers))
+            taken = np.minimum(shares[:, dtypes.SHARE_NEXT], shares[:, dtypes.SHARE_END]) - begins
+            done = part[0] + part[1] * int(taken.sum()) / len(numbers)
             for scratch in self._scratches:
                 status = int(scratch.record[dtypes.WORK_STATUS])
                 if status < 0:
                     scratch.record[dtypes.WORK_STATUS] = 0
-                    scratch.mend(status, part[0] + taken * part[1])
+                    scratch.mend(status, done)
             if self._check:
                 self._check()
 
@@ -145,9 +168,9 @@ class ParallelCall:
             return
         self._record[dtypes.JOB_WARM_UP] = WARM_UP
         self._run(workers.find_seams, parts)
-        waves = np.array(self._waves)
-        count = tasks.join_parts(address_of(rows), len(rows), address_of(waves), len(waves))
-        self._waves = waves.tolist()
+        shares = np.array(self._shares)
+        count = tasks.join_parts(address_of(rows), len(rows), address_of(shares), len(shares))
+        self._shares = shares.tolist()
         self._use(rows[:count])
 
     def tokens_found(self) -> npt.NDArray[np.int64]:
@@ -155,10 +178,15 @@ class ParallelCall:
         found = self._tasks[self._tasks[:, dtypes.TASK_TOKEN] > 0, dtypes.TASK_FIRST]
         return np.unique(found)
 
-    def _by_size(self, first: int, last: int) -> npt.NDArray[np.int64]:
-        """The numbers of a wave's tasks, the largest first, so that the last to be done are small."""
-        numbers: npt.NDArray[np.int64] = first + np.argsort(-self._tasks[first:last, dtypes.TASK_BYTES], kind="stable")
-        return np.compress(self._tasks[numbers, dtypes.TASK_COUNT] > 0, numbers)
+    def _in_shares(self, first: int, last: int) -> tuple[npt.NDArray[np.int64], list[int]]:
+        """(a wave's tasks by workers, where each one's end), its largest first: the last to be done are small."""
+        rows = self._tasks
+        numbers, ends = [], [0]
+        for begin, end in pairwise([first, *(place for place in self._shares if first < place < last), last]):
+            share = begin + np.argsort(-rows[begin:end, dtypes.TASK_BYTES], kind="stable")
+            numbers.append(share[rows[share, dtypes.TASK_COUNT] > 0])
+            ends.append(ends[-1] + len(numbers[-1]))
+        return np.concatenate(numbers), ends[1:]
 
     def _repair(self, job: Kernel, first: int, last: int) -> int:
         """Where a part's scan does not come by the beginning of the next, go on with it, over parts done in vain.
@@ -193,7 +221,7 @@ class ParallelCall:
                 rows[end - 1] = rows[following]
                 rows[following, [dtypes.TASK_COUNT, dtypes.TASK_IDS, dtypes.TASK_STATUS]] = 0
             number, size = end - 1, 2 * size
-        self._waves = [place if place <= first else max(place, last) for place in self._waves]
+        self._shares = [place if place <= first else max(place, last) for place in self._shares]
         return last
 
     def _refuse(self, first: int, last: int) -> None:
@@ -216,9 +244,8 @@ class ParallelCall:
             wave_bytes = int(self._tasks[first:last, dtypes.TASK_BYTES].sum())
             for scratch in self._scratches:
                 scratch.begin_wave(wave_bytes // (2 * len(self._scratches)), count_only)
-            self._run(
-                workers.encode_tasks, self._by_size(first, last), (done_bytes / all_bytes, wave_bytes / all_bytes)
-            )
+            part = done_bytes / all_bytes, wave_bytes / all_bytes
+            self._run(workers.encode_tasks, *self._in_shares(first, last), part)
             self._refuse(first, last)
             last = self._repair(workers.encode_tasks, first, last)
             done_bytes += wave_bytes
@@ -241,13 +268,12 @@ class ParallelCall:
 
     def _each_wave(self) -> Iterator[tuple[int, int]]:
         """The numbers of the first task of each wave and of the first after it."""
-        wave = 0
-        while wave + 1 < len(self._waves):  # a wave may come to end further on while it is worked at
+        step = len(self._scratches)
+        for place in range(0, len(self._shares) - 1, step):
             if self._check:
                 self._check()
-            if self._waves[wave] < self._waves[wave + 1]:
-                yield self._waves[wave], self._waves[wave + 1]
-            wave += 1
+            if self._shares[place] < self._shares[place + step]:  # a wave may come to take over some of the next
+                yield self._shares[place], self._shares[place + step]
 
     def split(self) -> npt.NDArray[np.int64]:
         """Byte offsets where the pretokens of the one document begin, and its end."""
@@ -256,7 +282,7 @@ class ParallelCall:
         self._set(dtypes.JOB_STARTS, room)
         self._record[dtypes.JOB_CALLEE] = encode.split_text.address
         for first, last in self._each_wave():
-            self._run(workers.split_tasks, self._by_size(first, last))
+            self._run(workers.split_tasks, *self._in_shares(first, last))
             self._repair(workers.split_tasks, first, last)
         rows = self._tasks[self._tasks[:, dtypes.TASK_COUNT] > 0]
         begins = np.maximum(rows[:, dtypes.TASK_BEGIN], 0)

@@ -58,6 +58,8 @@ class Scratch:
         self.record[dtypes.WORK_UNTIL] = dtypes.NO_UNTIL
         self.record[dtypes.WORK_LEFT] = PAUSE_BYTES
         self.record[dtypes.WORK_TASK] = -1
+        self._never = np.zeros(1, np.int64)
+        self.record[dtypes.WORK_STOP] = address_of(self._never)
         self.around: Around | None = None
         self.actions: npt.NDArray[np.uint8] | None = None
         self.budget = budget
@@ -112,6 +114,7 @@ class Scratch:
         self.use_small_output()
         self.record[dtypes.WORK_COUNT_ONLY] = self.record[dtypes.WORK_TRIES_OFF] = 0
         self.record[dtypes.WORK_UNTIL] = dtypes.NO_UNTIL
+        self.record[dtypes.WORK_STOP] = address_of(self._never)
         self.shrink()
 
     def _make_table(self, narrow: int, wide: int) -> None:
@@ -144,7 +147,8 @@ class Scratch:
         """
         distinct = 3.45 * text_bytes**0.62
         wanted = distinct / 3 / MOST_LOAD
-        self._grow(max(1.0, wanted / 2 / self._narrow), max(1.0, wanted / self._wide))
+        arena = max(1.0, wanted / len(self._arrays[dtypes.WORK_ARENA]))
+        self._grow(max(1.0, wanted / 2 / self._narrow), max(1.0, wanted / self._wide), arena)
 
     @property
     def cache_bytes(self) -> int:

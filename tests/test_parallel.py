@@ -303,10 +303,10 @@ def test_plan_covers_every_document() -> None:
         lengths = rng.choice([-3, 0, 1, 20, 300, 5000], count).astype(np.int64)
         tries = rng.choice([0, 1, 2], count).astype(np.int64)
         with tasks_of(int(rng.integers(1, 200)), 0, int(rng.integers(1, 3000))):
-            rows, waves = parallel.plan(lengths, tries, int(rng.integers(1, 9)), int(rng.integers(1, 400)))
-        assert waves[0] == 0
-        assert waves[-1] == len(rows)
-        assert waves == sorted(waves)
+            rows, shares = parallel.plan(lengths, tries, int(rng.integers(1, 9)), int(rng.integers(1, 400)))
+        assert shares[0] == 0
+        assert shares[-1] == len(rows)
+        assert shares == sorted(shares)
         following, reached = 0, 0  # the next document, and the next byte of the last one
         for row in rows.tolist():
             first, number, begin, until = row[: dtypes.TASK_UNTIL + 1]

@@ -223,7 +223,8 @@ WORK_UNTIL = 76  # byte offset in the document where a call ends that encodes a 
 WORK_COARSE = 77  # 1: walk only as far as the starts from which a fresh walk gives the same pieces
 WORK_TASK = 78  # of a worker in a parallel call: the task that is not yet done, or -1 ...
 WORK_STATUS = 79  # ... and what it needs for that
-WORK_FIELDS = 80
+WORK_STOP = 80  # address of an int64 that is not 0 where a call is to return PAUSED soon
+WORK_FIELDS = 81
 
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds
@@ -237,8 +238,7 @@ NO_SEAM = -2  # instead of where a part begins: nowhere
 # A parallel call: fields of the record that its workers share.
 JOB_SCRATCHES = 0  # int64[workers]: address of each worker's scratch record
 JOB_ORDER = 2  # int64: the numbers of the tasks to do, in the order in which they are taken
-JOB_NEXT = 4  # the place of the next one to take
-JOB_STOP = 5  # 1: a worker needs something, take no more
+JOB_SHARES = 4  # int64[SHARE_FIELDS * shares]: which places of the order are each worker's to begin with
 JOB_TASKS = 6  # int64[TASK_FIELDS * tasks]
 JOB_ADDRESSES = 8  # int64[documents], as encode_documents takes them ...
 JOB_LENGTHS = 10
@@ -249,7 +249,13 @@ JOB_STARTS = 17  # int64: where pretokens begin, with room for one at each byte 
 JOB_CALLEE = 19  # native address of a kernel that the job calls
 JOB_WARM_UP = 20  # bytes before a guess where the walk that looks for a seam begins
 JOB_ARGUMENTS = 21  # of that kernel: how many
-JOB_FIELDS = 22
+JOB_STOP = 22  # 1: a worker needs something; stop soon, and take no more tasks
+JOB_FIELDS = 23
+
+# A share: the place of its next task, and where it ends. Each has a cache line of its own.
+SHARE_NEXT = 0
+SHARE_END = 1
+SHARE_FIELDS = 8
 
 # Fields of a task: some documents, or a part of one.
 TASK_FIRST = 0  # number of the first document ...

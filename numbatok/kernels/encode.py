@@ -61,6 +61,7 @@ from numbatok.kernels.dtypes import (
     WORK_RESUME,
     WORK_SEGMENT,
     WORK_STARTS,
+    WORK_STOP,
     WORK_SYMBOLS,
     WORK_TAIL,
     WORK_TRIES_OFF,
@@ -366,7 +367,7 @@ def _encode_document(view, work, text, length, position, used, total):
     resume = field(work, WORK_RESUME)
     reach = CHUNK_BLOCKS  # grows while a pretoken reaches further
     while base != until:
-        if field(work, WORK_LEFT) <= 0:
+        if field(work, WORK_LEFT) <= 0 or field(field(work, WORK_STOP), 0) != 0:
             set_field(work, WORK_RESUME, resume)
             return np.int64(PAUSED), base, used, total
         match = _next_added(view, work, text, length, base)

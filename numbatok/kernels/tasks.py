@@ -41,7 +41,7 @@ def _put_task(tasks, number, first, count, begin, until, tries_off, size):
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64)")
-def plan_tasks(lengths, count, tries_off, longest, least, share, wave_bytes, tasks, capacity, waves, most_waves):
+def plan_tasks(lengths, count, tries_off, longest, least, guide, share_bytes, tasks, capacity, shares, most_shares):
     """Make the tasks of ``count`` documents; returns how many, or minus what ``capacity`` would do.
 
     Parameters
@@ -49,22 +49,22 @@ def plan_tasks(lengths, count, tries_off, longest, least, share, wave_bytes, tas
     lengths : address of int64[count], bytes; a negative one is a block of ids
     tries_off : address of int64[count], the documents' WORK_TRIES_OFF; documents with others are not grouped
     longest : bytes of a document from which on it is cut into parts
-    least, share : a task has the ``share``-th part of the bytes that are left of its wave, but at least ``least``
-    wave_bytes : of one wave
+    least, guide : a task has the ``guide``-th part of the bytes that are left of its share, but at least ``least``
+    share_bytes : of one share
     tasks : address of int64[capacity * TASK_FIELDS]
-    waves : address of int64[most_waves], enough of them; set to the first task of each wave, then to the number of all
+    shares : address of int64[most_shares], enough of them; set to the first task of each, then to the number of all
     """
     sizes = array_at(lengths, count, np.int64)
     tries = array_at(tries_off, count, np.int64)
-    wave_of = array_at(waves, most_waves, np.int64)
+    share_of = array_at(shares, most_shares, np.int64)
     line = np.int64(0)  # bytes before, as all are counted
-    wave_end = wave_bytes
-    wave = np.int64(0)
+    share_end = share_bytes
+    which = np.int64(0)
     made = np.int64(0)
     first = np.int64(0)  # of the group that is being made ...
     grouped = np.int64(0)  # ... its bytes ...
     target = least  # ... and how many there are to be
-    put(wave_of, 0, 0)
+    put(share_of, 0, 0)
     for document in range(count):
         size = max(at(sizes, document), 0)
         is_long = size > longest
@@ -75,22 +75,22 @@ def plan_tasks(lengths, count, tries_off, longest, least, share, wave_bytes, tas
             grouped = np.int64(0)
         if grouped == 0:
             first = document
-            while line >= wave_end and wave + 2 < most_waves:
-                wave += 1
-                put(wave_of, wave, made)
-                wave_end += wave_bytes
-            target = max((wave_end - line) // share, least)
+            while line >= share_end and which + 2 < most_shares:
+                which += 1
+                put(share_of, which, made)
+                share_end += share_bytes
+            target = max((share_end - line) // guide, least)
         if not is_long:
             grouped += size + DOCUMENT_COST
             line += size + DOCUMENT_COST
             continue
         begin = np.int64(0)
         while begin < size:
-            while line >= wave_end and wave + 2 < most_waves:
-                wave += 1
-                put(wave_of, wave, made)
-                wave_end += wave_bytes
-            end = begin + max((wave_end - line) // share, least)
+            while line >= share_end and which + 2 < most_shares:
+                which += 1
+                put(share_of, which, made)
+                share_end += share_bytes
+            end = begin + max((share_end - line) // guide, least)
             until = end
             if size - end < least:
                 end = size
@@ -105,27 +105,27 @@ def plan_tasks(lengths, count, tries_off, longest, least, share, wave_bytes, tas
         if made < capacity:
             _put_task(tasks, made, first, count - first, AT_BEGINNING, NO_UNTIL, at(tries, first), grouped)
         made += 1
-    for later in range(wave + 1, most_waves):
-        put(wave_of, later, made)
+    for later in range(which + 1, most_shares):
+        put(share_of, later, made)
     if made > capacity:
         return -made
     return made
 
 
 @kernel("int64(int64, int64, int64, int64)")
-def join_parts(tasks, count, waves, wave_count):
+def join_parts(tasks, count, shares, share_count):
     """Let parts end where the next one's seam is, and leave those without one to the part before; returns how many.
 
-    A seam far behind its guess may lie behind the next one's, which is none then. ``waves`` is int64[wave_count] of
+    A seam far behind its guess may lie behind the next one's, which is none then. ``shares`` is int64[share_count] of
     tasks' numbers, which are changed to those after.
     """
-    wave_of = array_at(waves, wave_count, np.int64)
+    share_of = array_at(shares, share_count, np.int64)
     kept = np.int64(0)
-    wave = np.int64(0)
+    which = np.int64(0)
     for number in range(count):
-        while wave < wave_count and at(wave_of, wave) == number:
-            put(wave_of, wave, kept)
-            wave += 1
+        while which < share_count and at(share_of, which) == number:
+            put(share_of, which, kept)
+            which += 1
         row = tasks + 8 * TASK_FIELDS * number
         begin = field(row, TASK_BEGIN)
         before = tasks + 8 * TASK_FIELDS * (kept - 1)
@@ -141,7 +141,7 @@ def join_parts(tasks, count, waves, wave_count):
         if begin >= 0:
             set_field(to, TASK_UNTIL, NO_UNTIL)
         kept += 1
-    while wave < wave_count:
-        put(wave_of, wave, kept)
-        wave += 1
+    while which < share_count:
+        put(share_of, which, kept)
+        which += 1
     return kept

@@ -19,10 +19,10 @@ from numbatok.kernels.dtypes import (
     JOB_ENDS,
     JOB_ITEM_BYTES,
     JOB_LENGTHS,
-    JOB_NEXT,
     JOB_ORDER,
     JOB_OUTPUT,
     JOB_SCRATCHES,
+    JOB_SHARES,
     JOB_STARTS,
     JOB_STOP,
     JOB_TASKS,
@@ -32,6 +32,9 @@ from numbatok.kernels.dtypes import (
     NO_UNTIL,
     ROW_FIELDS,
     ROW_RESULT,
+    SHARE_END,
+    SHARE_FIELDS,
+    SHARE_NEXT,
     TASK_BEGIN,
     TASK_COUNT,
     TASK_DOCUMENT,
@@ -96,15 +99,24 @@ def run_workers(job, shared, workers):
 
 
 @helper
-def _take_task(shared):
-    """The number of the next task, or -1 where none is left, or none is to be taken."""
+def _take_task(shared, worker):
+    """The number of the next task, or -1 where none is left, or none is to be taken.
+
+    A worker begins with its own share, so that it meets in the next call what it has cached in this one, if that is
+    about the same texts; then it helps with the others'.
+    """
     order = table(shared, JOB_ORDER, np.int64)
-    if field(shared, JOB_STOP) != 0:
-        return np.int64(-1)
-    place = take_number(shared, JOB_NEXT)
-    if place >= len(order):
-        return np.int64(-1)
-    return np.int64(at(order, place))
+    shares = field(shared, JOB_SHARES + 1) // SHARE_FIELDS
+    for step in range(shares):
+        which = (worker + step) % shares
+        share = field(shared, JOB_SHARES) + 8 * SHARE_FIELDS * which
+        if field(shared, JOB_STOP) != 0:
+            return np.int64(-1)
+        if field(share, SHARE_NEXT) < field(share, SHARE_END):
+            place = take_number(share, SHARE_NEXT)
+            if place < field(share, SHARE_END):
+                return np.int64(at(order, place))
+    return np.int64(-1)
 
 
 @helper
@@ -142,7 +154,7 @@ def find_seams(shared, worker):
     view = field(work, WORK_VIEW)
     starts = table(work, WORK_STARTS, np.uint64)
     while True:
-        number = _take_task(shared)
+        number = _take_task(shared, worker)
         if number < 0:
             return np.int64(0)
         task = _task_at(shared, number)
@@ -188,7 +200,7 @@ def encode_tasks(shared, worker):
     number = field(work, WORK_TASK)
     while True:
         if number < 0:
-            number = _take_task(shared)
+            number = _take_task(shared, worker)
             if number < 0:
                 return np.int64(0)
             task = _task_at(shared, number)
@@ -236,7 +248,7 @@ def split_tasks(shared, worker):
     number = field(work, WORK_TASK)
     while True:
         if number < 0:
-            number = _take_task(shared)
+            number = _take_task(shared, worker)
             if number < 0:
                 return np.int64(0)
             set_field(work, WORK_TASK, number)
@@ -262,7 +274,7 @@ def call_rows(shared, worker):
     callee = field(shared, JOB_CALLEE)
     arguments = field(shared, JOB_ARGUMENTS)
     while True:
-        number = _take_task(shared)
+        number = _take_task(shared, worker)
         if number < 0:
             return np.int64(0)
         row = field(shared, JOB_TASKS) + 8 * ROW_FIELDS * number
@@ -309,7 +321,7 @@ def gather_tasks(shared, worker):
     room = field(shared, JOB_OUTPUT + 1)
     streams = item_bytes * room >= STREAMED_BYTES
     while True:
-        number = _take_task(shared)
+        number = _take_task(shared, worker)
         if number < 0:
             finish_streams()
             return np.int64(0)
