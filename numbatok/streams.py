@@ -6,6 +6,7 @@ in that, and the rest is cut into pretokens and merged.
 """
 
 import codecs
+import copy
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -44,6 +45,12 @@ class _Pretokens:
     @property
     def kept(self) -> int:
         return len(self._buffer)
+
+    def copy(self) -> "_Pretokens":
+        """Another one in the same state."""
+        other = copy.copy(self)
+        other._buffer = self._buffer.copy()
+        return other
 
     def feed(self, data: bytes) -> None:
         """Take more text, which is not empty."""
@@ -128,6 +135,15 @@ class _Finder:
     @property
     def kept(self) -> int:
         return len(self._buffer)
+
+    def copy(
+        self, take_text: Callable[[bytes], None], end_text: Callable[[], None], take_token: Callable[[int], None]
+    ) -> "_Finder":
+        """Another one in the same state that gives on to others."""
+        other = copy.copy(self)
+        other._take_text, other._end_text, other._take_token = take_text, end_text, take_token
+        other._buffer = self._buffer.copy()
+        return other
 
     def feed(self, data: bytes, is_end: bool = False) -> None:
         """Give on what is decided with more text; all where it ends."""
@@ -279,6 +295,19 @@ class StreamEncoder:
             rest = repair_surrogates(self._surrogate).encode()
         self._waiting.append(rest)
         return self._advance(is_end=True)
+
+    def copy(self) -> "StreamEncoder":
+        """Another stream that has been fed the same: what follows may differ from here on."""
+        other = copy.copy(self)
+        other._made, other._waiting = list(self._made), list(self._waiting)
+        other._pretokens = self._pretokens.copy()
+        other._normalizer = copy.deepcopy(self._normalizer)
+        other._inner = self._inner.copy(other._take_piece, other._end_piece, other._take_token)
+        other._outer = self._outer.copy(other._take_segment, other._end_segment, other._take_token)
+        if self._decoder is not None:
+            other._decoder = codecs.getincrementaldecoder("utf-8")(self._errors)
+            other._decoder.setstate(self._decoder.getstate())
+        return other
 
     @property
     def kept(self) -> int:

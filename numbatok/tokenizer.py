@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from numbatok.engine import Engine
     from numbatok.explain import Explanation
     from numbatok.patterns.fallback import RegexRule
+    from numbatok.prefix_cache import PrefixCache
     from numbatok.segments import Kind
     from numbatok.stream_decoders import BatchStreamDecoder, StreamDecoder, Strings, Tables
     from numbatok.streams import StreamEncoder
@@ -963,6 +964,20 @@ class Tokenizer:
         if ends is None:
             raise ValueError("the template is more than a text with ids before and after it, which no stream can give")
         return StreamEncoder(engine, self._parts, actions, ends, errors)
+
+    def with_prefix_cache(self, max_bytes: int, *, add_special_tokens: bool = True) -> "PrefixCache":
+        """An encoder that remembers texts, of ``max_bytes`` with their ids at most, and goes on where one is extended.
+
+        For chats, whose every turn begins with all before it, and for prompts that share their beginning; see its
+        class. ``add_special_tokens`` is that of :meth:`encode`.
+
+        >>> chat = numbatok.get_encoding("gpt2").with_prefix_cache(64 << 20)
+        >>> chat.encode("Hello"), chat.encode("Hello world")
+        (array([15496], dtype=uint32), array([15496,   995], dtype=uint32))
+        """
+        from numbatok.prefix_cache import PrefixCache
+
+        return PrefixCache(self, max_bytes, bool(add_special_tokens))
 
     def stream_decoder(self, *, skip_special_tokens: bool = False) -> "StreamDecoder":
         """A decoder of ids that come one by one: text as soon as it is final, joined that of :meth:`decode`.

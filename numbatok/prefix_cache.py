@@ -1,0 +1,155 @@
+"""Texts that grow: the ids of one that extends an earlier one, by encoding only what is new.
+
+What an earlier text has come to is kept as a stream that has been fed all of it (:mod:`numbatok.streams`): its ids that
+no continuation can change, and the rest, some hundred bytes, still open. A longer text goes on from a copy of that.
+"""
+
+import itertools
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from numbatok.ids import Ids
+
+if TYPE_CHECKING:
+    from numbatok.streams import StreamEncoder
+    from numbatok.tokenizer import Tokenizer
+
+LEAST = 256  # characters; a shorter text is encoded sooner than it is looked for
+MOST_ALIKE = 64  # texts that begin alike and are compared with a new one
+_STATE_BYTES = 4096  # that a stream takes, about
+
+
+class PrefixCacheInfo(NamedTuple):
+    """What :attr:`PrefixCache.info` tells.
+
+    Attributes
+    ----------
+    texts, bytes : how many texts are remembered, and the memory that they take
+    hits, misses : calls whose text repeated or extended one, and those whose text did not
+    reused, encoded : characters that were not encoded again, and those that were
+    """
+
+    texts: int
+    bytes: int
+    hits: int
+    misses: int
+    reused: int
+    encoded: int
+
+
+class _Entry(NamedTuple):
+    number: int  # a dictionary would hash a text, which takes as long as a third of encoding it
+    text: str
+    stream: "StreamEncoder"
+    ids: tuple[Ids, ...]  # that the stream has given, joined; those of a shorter text are shared with its entry
+
+    @property
+    def size(self) -> int:
+        return self.text.__sizeof__() + sum(part.nbytes for part in self.ids) + _STATE_BYTES
+
+
+class PrefixCache:
+    """Encodes texts of which many begin with one before; made by :meth:`numbatok.Tokenizer.with_prefix_cache`.
+
+    The ids are those of :meth:`numbatok.Tokenizer.encode`. Any number of threads may use one at once. The texts that
+    were used least recently are forgotten where there is no more room.
+    """
+
+    def __init__(self, tokenizer: "Tokenizer", max_bytes: int, add_special_tokens: bool) -> None:
+        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int):
+            raise TypeError(f"max_bytes must be an int, not {type(max_bytes).__name__}")
+        if max_bytes < 0:
+            raise ValueError(f"max_bytes must be at least 0, not {max_bytes}")
+        self.tokenizer = tokenizer
+        self.max_bytes = max_bytes
+        self._special = add_special_tokens
+        self._fresh = tokenizer.stream_encoder(add_special_tokens=add_special_tokens)
+        self._nothing: tuple[Ids, ...] = ()
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._entries: OrderedDict[int, _Entry] = OrderedDict()  # by number, the one used last at the end
+        self._alike: dict[str, list[_Entry]] = {}  # those whose texts begin with these characters, the longest first
+        self._bytes = self._hits = self._misses = self._reused = self._encoded = 0
+
+    def __repr__(self) -> str:
+        return f"<numbatok.PrefixCache of {self.tokenizer!r}: {len(self._entries)} texts, {self._bytes} bytes>"
+
+    def encode(self, text: str) -> Ids:
+        """The ids of a text, uint32, in a new array; TypeError for what is no ``str``."""
+        if not isinstance(text, str):
+            raise TypeError(f"text must be str, not {type(text).__name__}; the tokenizer's encode takes bytes too")
+        if len(text) < LEAST:
+            return self.tokenizer.encode(text, add_special_tokens=self._special)
+        entry = self._longest_prefix(text)
+        stream, ids, rest = self._fresh, self._nothing, text
+        if entry is not None:
+            stream, ids, rest = entry.stream, entry.ids, text[len(entry.text) :]
+        stream = stream.copy()
+        if rest:
+            ids = (*ids, stream.feed(rest))
+            self._remember(_Entry(next(self._numbers), text, stream.copy(), ids))
+        return np.concatenate([*ids, stream.finish()])
+
+    def count(self, text: str) -> int:
+        """How many ids :meth:`encode` gives."""
+        return len(self.encode(text))
+
+    def clear(self) -> None:
+        """Forget all texts, and count anew."""
+        with self._lock:
+            self._entries.clear()
+            self._alike.clear()
+            self._bytes = self._hits = self._misses = self._reused = self._encoded = 0
+
+    @property
+    def info(self) -> PrefixCacheInfo:
+        """What is remembered, and what that has saved."""
+        with self._lock:
+            counts = self._hits, self._misses, self._reused, self._encoded
+            return PrefixCacheInfo(len(self._entries), self._bytes, *counts)
+
+    def _longest_prefix(self, text: str) -> _Entry | None:
+        """The longest remembered text that this one begins with."""
+        with self._lock:
+            candidates = list(self._alike.get(text[:LEAST], ()))
+        entry = next((known for known in candidates if text.startswith(known.text)), None)
+        with self._lock:
+            if entry is None:
+                self._misses += 1
+                self._encoded += len(text)
+            else:
+                if entry.number in self._entries:
+                    self._entries.move_to_end(entry.number)
+                self._hits += 1
+                self._reused += len(entry.text)
+                self._encoded += len(text) - len(entry.text)
+            return entry
+
+    def _remember(self, entry: _Entry) -> None:
+        if entry.size > self.max_bytes:
+            return
+        with self._lock:
+            alike = self._alike.setdefault(entry.text[:LEAST], [])
+            if any(len(known.text) == len(entry.text) and known.text == entry.text for known in alike):
+                return  # another thread was sooner
+            self._entries[entry.number] = entry
+            self._bytes += entry.size
+            alike.append(entry)
+            alike.sort(key=lambda known: len(known.text), reverse=True)
+            if len(alike) > MOST_ALIKE:
+                self._forget(min(alike, key=lambda known: list(self._entries).index(known.number)))
+            while self._bytes > self.max_bytes:
+                self._forget(next(iter(self._entries.values())))
+
+    def _forget(self, entry: _Entry) -> None:
+        del self._entries[entry.number]
+        self._bytes -= entry.size
+        beginning = entry.text[:LEAST]
+        alike = [known for known in self._alike[beginning] if known is not entry]
+        if alike:
+            self._alike[beginning] = alike
+        else:
+            del self._alike[beginning]

@@ -1,0 +1,107 @@
+"""Texts that grow: the ids are those of encoding each anew, whatever extends what, in any order and many threads."""
+
+import json
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import small
+import texts
+from numbatok import Tokenizer
+from numbatok.prefix_cache import LEAST
+
+
+def check(tokenizer: Tokenizer, conversation: list[str], max_bytes: int = 1 << 20) -> None:
+    """Each text, as often as it comes, against the tokenizer itself."""
+    cached = tokenizer.with_prefix_cache(max_bytes)
+    for text in conversation:
+        assert np.array_equal(cached.encode(text), tokenizer.encode(text))
+        assert cached.info.bytes <= max_bytes
+
+
+@settings(max_examples=60)
+@given(st.lists(texts.well_formed, min_size=1, max_size=6), st.integers(0, 2))
+def test_any_growth(parts: list[str], which: int) -> None:
+    """Generated turns after a beginning that all share; cut anywhere, repeated, branching."""
+    tokenizer = (small.by_ranks(), small.by_merges(), normalizing())[which]
+    whole = "System: " + "be brief. " * 30
+    conversation = [whole]
+    for part in parts:
+        whole += part
+        conversation += [whole, whole[: len(whole) // 2] + "!", whole]
+    check(tokenizer, conversation)
+
+
+def normalizing() -> Tokenizer:
+    """A tokenizer that normalizes, with a template and added tokens of all kinds."""
+    content = small.tokenizer_json()
+    content["normalizer"] = {"type": "NFC"}
+    content["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "E", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"E": {"id": "E", "ids": [300], "tokens": ["a"]}},
+    }
+    return Tokenizer.from_str(json.dumps(content)).add_tokens(["<m>", "x y"], rstrip=True, lstrip=True)
+
+
+def test_long_texts_and_seams(gpt2: Tokenizer) -> None:
+    """A prompt of many turns, each of which ends amid something."""
+    rng = random.Random(3)
+    whole, conversation = "", []
+    for _ in range(40):
+        whole += texts.random_text(rng, rng.choice([1, 30, 3000])) + rng.choice([" ", "\n", "", "<|endo", "1", "e"])
+        conversation.append(whole)
+    check(gpt2, conversation, max_bytes=8 << 20)
+    check(gpt2, conversation[::-1], max_bytes=1 << 20)
+    check(gpt2, conversation, max_bytes=0)
+
+
+def test_counters_and_bounds(gpt2: Tokenizer) -> None:
+    """What was reused is told, the oldest goes first, and nothing is remembered that is too large."""
+    cached = gpt2.with_prefix_cache(200_000)
+    text = "Hello world, " * 100
+    cached.encode(text)
+    cached.encode(text)
+    cached.encode(text + "more of it")
+    cached.encode("short")
+    info = cached.info
+    assert (info.texts, info.hits, info.misses) == (2, 2, 1)
+    assert info.reused == 2 * len(text)
+    assert info.encoded == len(text) + len("more of it")
+    assert cached.count(text) == gpt2.count(text)
+    for number in range(100):
+        cached.encode(f"{number} " * 300)
+        assert cached.info.bytes <= 200_000
+    assert 10 < cached.info.texts < 60
+    cached.encode("z " * 200_000)
+    assert cached.info.bytes <= 200_000
+    for number in range(200):
+        cached.encode("a " * 300 + str(number))
+    cached.clear()
+    assert cached.info == (0, 0, 0, 0, 0, 0)
+    assert "0 texts" in repr(cached)
+    with pytest.raises(TypeError, match="text must be str, not bytes"):
+        cached.encode(b"a" * LEAST)
+    with pytest.raises(ValueError, match="max_bytes must be at least 0"):
+        gpt2.with_prefix_cache(-1)
+    with pytest.raises(TypeError, match="max_bytes must be an int"):
+        gpt2.with_prefix_cache("1 MB")
+
+
+def test_many_threads(gpt2: Tokenizer) -> None:
+    """They extend each other's texts at once."""
+    cached = gpt2.with_prefix_cache(1 << 20)
+    base = texts.random_text(random.Random(1), 2000)
+    wanted = [gpt2.encode(base + "x " * number).tolist() for number in range(40)]
+
+    def work(seed: int) -> None:
+        for number in random.Random(seed).choices(range(40), k=60):
+            assert cached.encode(base + "x " * number).tolist() == wanted[number]
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
