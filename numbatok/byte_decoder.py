@@ -100,6 +100,11 @@ class ByteDecoder:
         return self._tables[skip_special_tokens]
 
     @property
+    def lookup(self) -> tuple[int, ...]:
+        """The tables as ``decode_documents`` takes them, where nothing is left out."""
+        return self._lookups[False]
+
+    @property
     def is_direct(self) -> bool:
         """Whether ids are rows."""
         return self._sorted is None

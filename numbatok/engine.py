@@ -195,6 +195,16 @@ class Engine:
         return [] if before is None else before.tolist(), [] if after is None else after.tolist()
 
     @property
+    def view_record(self) -> npt.NDArray[np.int64]:
+        """int64[VIEW_FIELDS]: the tables that kernels read, alive as long as this."""
+        return self._view.record
+
+    @property
+    def changes_text(self) -> bool:
+        """Whether some text is encoded otherwise than as it is."""
+        return bool(self._view[dtypes.VIEW_CHANGES] != dtypes.NO_TEXT)
+
+    @property
     def regex_rule(self) -> "RegexRule | None":
         """What runs the split rule where the kernels cannot."""
         return self._regex_rule

@@ -139,6 +139,19 @@ class Scratch:
         drops = self._arrays[dtypes.WORK_VIEW][dtypes.VIEW_DROPS]
         self.set_table(dtypes.WORK_DROPPED, np.zeros(words if drops else 0, np.uint64))
 
+    def tables(self) -> dict[int, npt.NDArray[np.generic]]:
+        """The buffers by the fields of the record where they stand, but for the view."""
+        return {field: array for field, array in self._arrays.items() if field != dtypes.WORK_VIEW}
+
+    def fix_sizes(self, cache_bytes: int, longest: int) -> None:
+        """Make a cache of about so many bytes, and buffers for a pretoken of ``longest`` bytes, neither to grow."""
+        entry = 8 * (dtypes.NARROW_WORDS + 2 * dtypes.WIDE_WORDS)  # twice as many wide entries as narrow ones
+        narrow = 1 << max(6, (cache_bytes * 3 // 4 // entry).bit_length() - 1)
+        self._make_table(narrow, 2 * narrow)
+        self.set_table(dtypes.WORK_ARENA, np.empty(max(cache_bytes // 4 // 4, 1 << 12), np.uint32))
+        self._set_merge_symbols(longest)
+        self._set_bitmaps(max(dtypes.CHUNK_BLOCKS, 4 * (longest // 64 + 1)) + 1)
+
     def expect(self, text_bytes: int) -> None:
         """Make the table large enough ahead for most of a text, by Heaps' law as English has it.
 

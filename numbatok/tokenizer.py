@@ -869,6 +869,35 @@ class Tokenizer:
         check_errors(errors)
         return (self._engine or self._start()).pretokenize(text, errors, num_threads)
 
+    # --- inside other kernels ---
+
+    def kernel_view(self) -> npt.NDArray[np.int64]:
+        """What :func:`numbatok.kernels.inside.encode_into` and the like take as ``view``: an int64 array of addresses.
+
+        It is valid as long as this tokenizer is. ValueError where text is changed before it is encoded, or ids are
+        decoded as strings or lie far apart: then kernels alone do not do.
+        """
+        engine = self._engine or self._start()
+        if self._parts.decoder or not engine.decoder.is_direct:
+            raise ValueError("this tokenizer's ids are not decoded by a table of bytes: use decode_batch")
+        from numbatok.access import kernel_view
+
+        return kernel_view(engine, engine.changes_text)
+
+    def new_scratch(self, *, cache_bytes: int = 8 << 20, longest: int = 1 << 16) -> npt.NDArray[np.int64]:
+        """What the same functions take as ``scratch``: an int64 array that holds a cache and buffers, for one thread.
+
+        ``cache_bytes`` is about what the cache takes, ``longest`` the bytes of the longest pretoken that can be merged.
+        """
+        from numbatok.access import LEAST_CACHE, new_scratch
+
+        for name, value, least in (("cache_bytes", cache_bytes, LEAST_CACHE), ("longest", longest, 256)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+            if not least <= value <= 1 << 31:
+                raise ValueError(f"{name} must be at least {least} and at most 2 GiB, not {value}")
+        return new_scratch(self._engine or self._start(), cache_bytes, longest)
+
     # --- caches ---
 
     def cache_info(self) -> CacheInfo:

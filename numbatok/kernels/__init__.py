@@ -9,6 +9,20 @@
 ``normal`` whether a text is normal, and ``cuts`` where a pretoken may be cut further. ``decode`` goes back, ``streams``
 id by id, and ``offsets`` to the places in the text. ``lists`` makes lists of ids, ``rows`` copies them into rows for
 models, ``pieces`` lists pretokens. ``text`` finds and checks what Python keeps in memory, ``spelled`` reads the merges
-of a file, ``build`` makes a tokenizer's tables. ``tasks`` plans a parallel call, and ``workers`` do it.
+of a file, ``build`` makes a tokenizer's tables. ``tasks`` plans a parallel call, and ``workers`` do it. ``inside``
+is for kernels of other people's.
 ``dtypes`` draws the layouts, ``jit`` is where compiling happens, ``intrinsics`` where LLVM is spoken to.
 """
+
+from typing import Any
+
+_INSIDE = ("count_in", "decode_into", "encode_into")
+
+
+def __getattr__(name: str) -> Any:
+    """The functions for other people's kernels; see ``inside``."""
+    if name in _INSIDE:
+        from numbatok.kernels import inside
+
+        return getattr(inside, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
