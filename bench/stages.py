@@ -13,12 +13,16 @@ each time; a stage's cost is the difference. The cache has seen the whole text, 
 - *encode*: the whole call, warm, with its result's memory
 - *merge*: each distinct pretoken merged once, in order of appearance, without the cache
 
+And of a batch of 20,000 short documents, what its calling thread does while no worker can help.
+
 All in one process, which is pinned; the least of all repeats.
 """
 
 import itertools
+import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -161,6 +165,34 @@ def measure(tokenizer: numbatok.Tokenizer, text: bytes, seconds: float) -> dict[
     }
 
 
+def serial_share(tokenizer: numbatok.Tokenizer, text: str, repeats: int = 40) -> tuple[float, float]:
+    """(seconds, share) of a batch of 20,000 short documents that its calling thread is alone for.
+
+    That is the time outside of what runs workers, with everything in the caches; the share is of one thread's call.
+    """
+    from numbatok.kernels import workers
+
+    documents = [text[begin : begin + 175] for begin in range(0, len(text), 175)][:20_000]
+    run, inside = workers.run_workers, [0.0]
+
+    def timed(*arguments: int) -> None:
+        started = time.perf_counter()
+        run(*arguments)
+        inside[0] += time.perf_counter() - started
+
+    workers.run_workers = timed  # type: ignore[assignment]
+    outside, alone = [], []
+    try:
+        for _ in range(repeats):
+            alone.append(_common.timed(lambda: tokenizer.encode_batch(documents, num_threads=1))[0])
+            inside[0] = 0.0
+            outside.append(_common.timed(lambda: tokenizer.encode_batch(documents, num_threads=2))[0] - inside[0])
+    finally:
+        workers.run_workers = run
+    seconds = statistics.median(outside)
+    return seconds, seconds / statistics.median(alone)
+
+
 def main() -> int:
     """Measure and print."""
     parser = _common.parser(__doc__)
@@ -168,11 +200,12 @@ def main() -> int:
     parser.add_argument("--megabytes", type=float, default=8, help="of each file (default: 8)")
     parser.add_argument("--seconds", type=float, default=1, help="for each stage of each file (default: 1)")
     options = parser.parse_args()
+    everywhere = _common.all_cores()
     _common.pin(options.cores)
     names = _common.choose_files(options.files, FILES)
     about = _common.machine(options.cores)
     _common.print_machine(about)
-    figures = {}
+    figures, shares = {}, {}
     for name in names:
         text = _common.read_text(name, int(options.megabytes * 1e6)) or b""
         if len(text) <= 4 * dtypes.CHUNK_BYTES:
@@ -181,6 +214,9 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             tokenizer = _sides.Numbatok(_sides.prepare(options.tokenizer, Path(folder)), 1).tokenizer
         figures[name] = measure(tokenizer, text, options.seconds)
+        _common.pin(everywhere)
+        shares[name] = serial_share(tokenizer, text.decode())
+        _common.pin(options.cores)
     print("\nns a pretoken, everything in the cache; walk and encode in GB/s too")
     rows: list[list[object]] = []
     for name, row in figures.items():
@@ -199,6 +235,9 @@ def main() -> int:
         count, size, spent = row["distinct"], row["distinct_bytes"], row["merge"]
         rows.append([name, count, f"{size / count:.1f}", short(spent / count * 1e9), short(size / spent / 1e6)])
     _common.print_table(["", "distinct", "bytes each", "ns each", "MB/s"], rows)
+    print("a batch of 20,000 documents of 175 characters: what its thread does alone")
+    rows = [[name, f"{seconds * 1e3:.2f}", f"{share:.1%}"] for name, (seconds, share) in shares.items()]
+    _common.print_table(["", "ms", "of one thread's call"], rows)
     _common.warn_of_others((row["share_of_core"] for row in figures.values()), options.cores)
     _common.write_json(options.json, about, tokenizer=options.tokenizer, seconds=figures)
     return 0

@@ -10,7 +10,7 @@ from numbatok.added_tokens import AddedTokens
 from numbatok.errors import UnknownId
 from numbatok.ids import Ids, Offsets
 from numbatok.kernels import decode, dtypes
-from numbatok.memory import address_of
+from numbatok.memory import address_of, touch
 from numbatok.parallel import call_rows, threads_for
 from numbatok.threads import parallel_region, threads_of
 from numbatok.vocabulary import Vocabulary
@@ -141,6 +141,7 @@ class ByteDecoder:
         sizes = rows[:, dtypes.ROW_RESULT].copy()
         _check(int(sizes[sizes < 0].max(initial=decode.NO_ROOM)))
         output = np.empty(int(sizes.sum()), np.uint8)
+        touch(output)
         begins = np.cumsum(sizes) - sizes
         rows[:, dtypes.ROW_OUTPUT], rows[:, dtypes.ROW_CAPACITY] = address_of(output) + begins, sizes
         call_rows(decode.decode_documents, rows, threads)

@@ -20,7 +20,7 @@ from numbatok.calls import AnyIds, Check, IdType
 from numbatok.errors import DisallowedToken
 from numbatok.kernels import dtypes, encode, tasks, workers
 from numbatok.kernels.jit import Kernel
-from numbatok.memory import address_of
+from numbatok.memory import address_of, touch
 from numbatok.scratch import Scratch
 
 WAVE_BYTES = 1 << 21  # of a wave, for each worker: 10 ms, and what it puts out stays in caches
@@ -258,10 +258,12 @@ class ParallelCall:
                 # A tenth more than the rest will take if it is as what is done.
                 grown = np.empty(total + int(1.1 * total * (all_bytes - done_bytes) / done_bytes), id_type)
                 grown[:before] = output[:before]
+                touch(grown[before:])
                 output = grown
             self._set(dtypes.JOB_OUTPUT, output)
             self._record[dtypes.JOB_ITEM_BYTES] = 0 if count_only else output.itemsize
-            self._run(workers.gather_tasks, np.arange(first, last))
+            inside = [place - first for place in self._shares if first < place < last]
+            self._run(workers.gather_tasks, np.arange(first, last), [*inside, last - first])
         if out is None and len(output) > total:
             output.resize(total, refcheck=False)  # gives the rest back; nobody else has seen the array
         return output, total

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.kernels import dtypes, text
-from numbatok.memory import address_of
+from numbatok.memory import address_of, touch
 from numbatok.parallel import call_rows, threads_for
 from numbatok.threads import parallel_region, threads_of
 
@@ -32,6 +32,7 @@ def transcode(characters: int, count: int, width: int, threads: int | None) -> n
         call_rows(text.transcode_utf8, rows, granted)
         sizes = rows[:, dtypes.ROW_RESULT].copy()
         data = np.empty(int(sizes.sum()), np.uint8)
+        touch(data)
         rows[:, 3], rows[:, 4] = address_of(data) + np.cumsum(sizes) - sizes, sizes
         call_rows(text.transcode_utf8, rows, granted)
         return data if (rows[:, dtypes.ROW_RESULT] == sizes).all() else None

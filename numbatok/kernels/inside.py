@@ -175,7 +175,8 @@ def decode_into(view, scratch, ids, start, stop, out, at):
     """Decode ``ids[start:stop]`` (uint32), their bytes to ``out`` (uint8) from ``at`` on.
 
     Returns (DONE, index in ``out`` after the last byte); or (UNKNOWN_ID, its place in ``ids``), or (NO_ROOM or STALE,
-    ``at``). What is in ``out`` after that index may be anything. A tokenizer whose tokens are far-apart ids, or are decoded as strings, has no view.
+    ``at``). What is in ``out`` after that index may be anything. A tokenizer whose tokens are far-apart ids, or are
+    decoded as strings, has no view.
     """
     if view[len(view) - 1] != LAYOUT:
         return np.int64(STALE), np.int64(at)
