@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.memory import address_of
-from numbatok.text import raise_invalid
+from numbatok.text import raise_invalid, repair_surrogates
 
 Numbers = npt.NDArray[np.int64]
 
@@ -78,6 +78,37 @@ class Column:
         given = numbers if self._numbers is None else self._numbers[numbers]
         return Column(self.addresses[numbers], self.lengths[numbers], self._kept, valid, given, self._checked)
 
+    @classmethod
+    def of_strings(cls, strings: list[str | None]) -> "Column":
+        """The texts of Python strings, in place; None is null, and lone surrogates become U+FFFD."""
+        from numbatok.kernels.text import locate_list
+
+        count = len(strings)
+        addresses, lengths, kinds = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int8)
+        locate_list(id(strings), count, address_of(addresses), address_of(lengths), address_of(kinds))
+        kept: list[object] = [strings]
+        valid = None
+        for number in np.flatnonzero(kinds).tolist():
+            string = strings[number]
+            if string is None:
+                valid = np.ones(count, np.bool_) if valid is None else valid
+                valid[number] = False
+            data = np.frombuffer(repair_surrogates(string or "").encode(), np.uint8)
+            kept.append(data)
+            addresses[number], lengths[number] = address_of(data), len(data)
+        return cls(addresses, lengths, kept, valid, checked=True)
+
+    @classmethod
+    def joined(cls, columns: "list[Column]") -> "Column":
+        """The texts of several columns, one after the other."""
+        return cls(
+            np.concatenate([column.addresses for column in columns]),
+            np.concatenate([column.lengths for column in columns]),
+            [column._kept for column in columns],
+            _joined_validity([(len(column), column.valid) for column in columns]),
+            checked=all(column._checked for column in columns),
+        )
+
     def invalid(self) -> list[int]:
         """The numbers of texts that are not UTF-8."""
         from numbatok.kernels.text import next_invalid_text
@@ -108,6 +139,13 @@ class Column:
         return addresses, lengths
 
 
+def _joined_validity(parts: list[tuple[int, npt.NDArray[np.bool_] | None]]) -> npt.NDArray[np.bool_] | None:
+    """The validity of parts of so many texts each."""
+    if all(valid is None for _, valid in parts):
+        return None
+    return np.concatenate([np.ones(count, np.bool_) if valid is None else valid for count, valid in parts])
+
+
 def column_of(texts: object) -> Column | None:
     """The column that an object is, or None for what is to be taken as an iterable of texts.
 
@@ -123,11 +161,7 @@ def column_of(texts: object) -> Column | None:
     if chunks is None:
         return None
     spans = [_arrow_spans(chunk) for chunk in chunks]
-    valid = None
-    if any(span.valid is not None for span in spans):
-        valid = np.concatenate(
-            [np.ones(len(span.addresses), np.bool_) if span.valid is None else span.valid for span in spans]
-        )
+    valid = _joined_validity([(len(span.addresses), span.valid) for span in spans])
     nothing = np.empty(0, np.int64)
     addresses = np.concatenate([nothing, *(span.addresses for span in spans)])
     lengths = np.concatenate([nothing, *(span.lengths for span in spans)])
