@@ -318,10 +318,10 @@ def _parquet(pyarrow: Any, given: Input, wanted: list[str], size: int, row: int)
         rows = max(1, min(_MOST_ROWS, size * total // max(weight, 1)))
         groups = list(range(group, metadata.num_row_groups))
         for batch in file.iter_batches(rows, row_groups=groups, columns=wanted, use_threads=False):
-            if before + len(batch) > row:
-                batch = batch.slice(max(row - before, 0))
-                yield (before + len(batch)) / total, batch
-            before += len(batch)
+            behind = before + len(batch)
+            if behind > row:
+                yield behind / total, batch.slice(max(row - before, 0))
+            before = behind
 
 
 def _arrow(pyarrow: Any, given: Input, wanted: list[str], size: int, row: int) -> Iterator[tuple[float, Any]]:

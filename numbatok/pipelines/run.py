@@ -455,7 +455,7 @@ def _not_utf8(data: bytes) -> str:
 
 
 def _first_sentence(error: Exception) -> str:
-    return str(error).partition(" of the text at index 0")[0].partition(". ")[0]
+    return str(error).partition(" of the text at index")[0].partition(". ")[0]
 
 
 # --- writing ---
