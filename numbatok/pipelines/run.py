@@ -16,14 +16,14 @@ import numpy.typing as npt
 from numbatok.added_tokens import AllowedSpecial
 from numbatok.batch import TokenBatch
 from numbatok.calls import AnyIds, id_type_of
-from numbatok.memory import address_of
 from numbatok.pipelines import manifest
 from numbatok.pipelines.blocks import INPUT, NUMBER, Block, Fault, InputError
+from numbatok.pipelines.ends import end_id, ended
 from numbatok.pipelines.inputs import Input, InputFormat, find_inputs
 from numbatok.pipelines.overlap import Ahead, Behind
 from numbatok.pipelines.readers import Place, Reading, read_all
 from numbatok.pipelines.writers import FORMATS, OutputFormat, Shard, new_shard
-from numbatok.rows import checked_choice, checked_id, checked_number, joined
+from numbatok.rows import checked_choice, checked_number
 from numbatok.text import Errors, check_errors, raise_invalid
 from numbatok.tokenizer import Tokenizer
 
@@ -35,18 +35,6 @@ FIXED_MEMORY = 512 << 20  # of Python, Numba's compiler and the caches of pretok
 MEMORY_PER_BYTE = 16  # of blocks: texts in three stages, ids in three, and what a call has besides
 NAMED_FAULTS = 100  # that the manifest and the report list; all are counted
 _PART = 1 << 20  # bytes of a document in parts that are encoded at once
-
-#: Special tokens that end a document, by the names that models give them.
-_END_NAMES = (
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "</s>",
-    "<eos>",
-    "<|eos|>",
-    "<|end▁of▁sentence|>",
-    "<｜end▁of▁sentence｜>",
-    "<EOS_TOKEN>",
-)
 
 
 @dataclass(frozen=True)
@@ -245,30 +233,6 @@ def _block_bytes(memory: int) -> int:
     return min(MOST_BLOCK, (memory - FIXED_MEMORY) // MEMORY_PER_BYTE)
 
 
-def end_id(tokenizer: Tokenizer, wanted: bool | str | int) -> int | None:
-    """The id to put after each document, or None; ValueError where ``wanted`` names none."""
-    if wanted is False:
-        return None
-    specials = tokenizer.special_tokens
-    if wanted is True:
-        known = [name for name in _END_NAMES if name in specials]
-        if len(known) != 1:
-            raise ValueError(
-                f"which special token ends a document is not certain: the tokenizer has "
-                f"{', '.join(map(repr, known or specials)) or 'none'}; pass append_eos= the one to take"
-            )
-        return specials[known[0]]
-    if isinstance(wanted, str):
-        number = tokenizer.token_to_id(wanted)
-        if number is None:
-            raise ValueError(f"append_eos is {wanted!r}, which is no token of this tokenizer")
-        return number
-    number = checked_id("append_eos", wanted)
-    if tokenizer.id_to_token(number) is None:
-        raise ValueError(f"append_eos is {number}, which is no id of this tokenizer")
-    return number
-
-
 @contextmanager
 def _folder(path: Path, inputs: Sequence[Input]) -> Iterator[Path]:
     """The folder for the output, locked against other runs where the system can do that."""
@@ -389,7 +353,7 @@ class _Encoder:
             num_threads=self._threads,
             **self._options,
         )
-        return batch if self._end is None else _ended(batch, self._end)
+        return batch if self._end is None else ended(batch, self._end)
 
     def _refused(self, block: Block) -> dict[int, Fault]:
         """The documents of a block that the tokenizer refuses, by one at a time."""
@@ -435,15 +399,6 @@ class _Encoder:
 
 def _one(ids: npt.NDArray[np.uint32]) -> TokenBatch:
     return TokenBatch(ids, np.array([0, len(ids)]))
-
-
-def _ended(batch: TokenBatch, end: int) -> TokenBatch:
-    """The batch with an id more at the end of each document that is not null."""
-    valid = batch._is_valid()
-    lengths = batch.lengths
-    ids = joined(address_of(batch.ids) + 4 * batch.offsets[:-1][valid], lengths[valid], end)
-    offsets = np.append(np.zeros(1, np.int64), np.cumsum(lengths + valid))
-    return TokenBatch(ids, offsets, validity=batch.validity)
 
 
 def _not_utf8(data: bytes) -> str:
