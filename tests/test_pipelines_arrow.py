@@ -127,7 +127,7 @@ def test_ray(ray, small_ranks, tmp_path):
 
     original, pipeline._Actor = pipeline._Actor, Slow
     try:
-        dataset = ray.data.read_parquet(str(tmp_path / "in"), override_num_blocks=20)
+        dataset = ray.data.read_parquet(str(tmp_path / "in")).repartition(20)
         encoded = pipeline.encode(dataset, small_ranks, append_eos=True, actors=2, batch_size=100)
     finally:
         pipeline._Actor = original
