@@ -163,6 +163,31 @@ def test_directories_and_patterns(tmp_path, small_ranks):
         encode_files(small_ranks, corpus / "missing*", tmp_path / "none")
 
 
+def test_output_below_the_input_is_not_read(tmp_path, small_ranks):
+    write_input(tmp_path, "text", TEXTS)
+    for _ in range(2):
+        report = encode_files(small_ranks, tmp_path, tmp_path / "out", separator="\n")
+        assert report.documents == len(TEXTS)
+
+
+def test_a_pipe_that_is_still_open_does_not_keep_a_run_from_ending(tmp_path):
+    """Ctrl-C while standard input has nothing to say."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(numbatok.__file__).parent.parent)}
+    arguments = [sys.executable, "-m", "numbatok", "encode", "-", "-o", f"{tmp_path}/out/", "--lines"]
+    run = subprocess.Popen(
+        arguments, env=environment, cwd=Path(__file__).parent, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    while not (tmp_path / "out").exists():
+        time.sleep(0.05)
+        assert run.poll() is None
+    time.sleep(0.5)
+    run.send_signal(signal.SIGINT)
+    assert run.wait(30) == 130
+    assert b"Fatal" not in run.stderr.read()
+    run.stdin.close()
+    run.stderr.close()
+
+
 @pytest.mark.parametrize("block", [7, 16, 64, 1000])
 @pytest.mark.parametrize("separator", ["\n", "<sep>", "aa", None])
 def test_documents_across_blocks_and_in_parts(tmp_path, small_ranks, monkeypatch, separator, block):
@@ -341,6 +366,7 @@ def test_arguments_are_checked(tmp_path, small_ranks):
     refused("special token", allowed_special=["<nothing>"])
     refused("once", inputs=["-", "-"])
     refused("name another folder", output=tmp_path)
+    refused("such file", FileNotFoundError, inputs=tmp_path, output=tmp_path)
     refused("this is a file", NotADirectoryError, output=path)
     with pytest.raises(TypeError, match=r"numbatok\.Tokenizer"):
         encode_files("gpt2", path, tmp_path / "out")

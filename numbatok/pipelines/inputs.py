@@ -55,12 +55,19 @@ def find_inputs(
     inputs: "str | os.PathLike[str] | Iterable[str | os.PathLike[str]]",
     input_format: InputFormat | None,
     separator: bytes | None,
+    output: "str | os.PathLike[str]",
 ) -> list[Input]:
     """The files that names, directories and patterns stand for, in order.
 
     Of a directory those are all files in it and below, in order of their names, but for those whose name, or that of
-    a directory on the way, begins with a dot or an underscore. Raises FileNotFoundError for what stands for no file.
+    a directory on the way, begins with a dot or an underscore. What is in the output's folder is passed over. Raises
+    FileNotFoundError for what stands for no file.
     """
+    place = os.path.join(os.path.realpath(output), "")
+
+    def without_output(paths: Iterable[str]) -> list[str]:
+        return sorted(path for path in paths if not os.path.realpath(path).startswith(place))
+
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     found: list[str] = []
     for given in names:
@@ -70,11 +77,11 @@ def find_inputs(
         if name == "-":
             paths = [name]
         elif os.path.isdir(name):
-            paths = sorted(_files_below(name))
+            paths = without_output(_files_below(name))
         elif os.path.lexists(name):
             paths = [name]
         else:
-            paths = sorted(path for path in glob.glob(name, recursive=True) if not os.path.isdir(path))
+            paths = without_output(path for path in glob.glob(name, recursive=True) if not os.path.isdir(path))
         if not paths:
             raise FileNotFoundError(2, "no such file, directory with files, or pattern that fits one", name)
         found += paths
@@ -113,8 +120,8 @@ class Source:
     """
 
     def __init__(self, path: str) -> None:
-        self._file: BinaryIO = sys.stdin.buffer if path == "-" else open(path, "rb")  # noqa: SIM115
         self._is_stdin = path == "-"
+        self._file: BinaryIO = _standard_input() if self._is_stdin else open(path, "rb")  # noqa: SIM115
         file: Any = self._file
         buffered = file if hasattr(file, "peek") else io.BufferedReader(file)
         try:
@@ -165,6 +172,16 @@ class Source:
                 return False
             count -= got
         return True
+
+
+def _standard_input() -> BinaryIO:
+    """Standard input by a buffer of our own: one that a thread still reads from at exit would end Python fatally."""
+    if sys.stdin is None:
+        raise OSError("is closed")
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except (OSError, ValueError):  # replaced by something without a descriptor
+        return sys.stdin.buffer
 
 
 class _Zstandard:

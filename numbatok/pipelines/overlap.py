@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 _T = TypeVar("_T")
 
 _PATIENCE = 0.1  # seconds after which a waiting thread looks whether it is still wanted
+_LEAVE = 2.0  # seconds after which a reader is left alone that waits for a pipe, say
 
 
 class _Ended(Exception):
@@ -79,7 +80,7 @@ class Ahead(Generic[_T]):
 
     def __exit__(self, *_: object) -> None:
         self._channel.stop()
-        self._thread.join()
+        self._thread.join(_LEAVE)
 
 
 class Behind(Generic[_T]):

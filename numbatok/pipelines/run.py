@@ -160,7 +160,7 @@ def encode_files(
     between = separator.encode() if isinstance(separator, str) else separator
     if between is not None and not between:
         raise ValueError("separator must not be empty; None makes each file one document")
-    found = find_inputs(inputs, input_format, between)
+    found = find_inputs(inputs, input_format, between, output)
     if columns and any(given.format == "text" for given in found):
         name = next(given.shown for given in found if given.format == "text")
         raise ValueError(f"{name}: text has no columns to carry along")
