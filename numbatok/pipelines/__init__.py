@@ -4,16 +4,16 @@
 >>> report = encode_files(numbatok.get_encoding("gpt2"), ["corpus/*.jsonl.gz"], "tokens", append_eos=True)
 >>> tokens = numbatok.open_tokens("tokens")
 
-``inputs`` finds and opens files, ``readers`` makes blocks of documents of them (``blocks``), ``run`` encodes those, and
-``writers`` makes shards of the ids, which ``manifest`` lists. ``tokens`` reads them back. ``arrow`` and ``ray`` are for
-other engines that hand out batches.
+``inputs`` finds and opens files, ``readers`` makes ``blocks`` of documents of them, ``encoder`` ids of those, and
+``sink`` shards of the ids, by ``writers``, which a ``manifest`` lists; ``run`` lets them work at once, by ``overlap``.
+``tokens`` reads shards back. ``arrow`` and ``ray`` are for other engines, which hand out batches.
 """
 
 from typing import TYPE_CHECKING, Any
 
 _HOME = {
     "InputError": "numbatok.pipelines.blocks",
-    "Report": "numbatok.pipelines.run",
+    "Report": "numbatok.pipelines.sink",
     "TokenFiles": "numbatok.pipelines.tokens",
     "encode_files": "numbatok.pipelines.run",
     "open_tokens": "numbatok.pipelines.tokens",
@@ -23,7 +23,8 @@ __all__ = ["InputError", "Report", "TokenFiles", "encode_files", "open_tokens"]
 
 if TYPE_CHECKING:
     from numbatok.pipelines.blocks import InputError
-    from numbatok.pipelines.run import Report, encode_files
+    from numbatok.pipelines.run import encode_files
+    from numbatok.pipelines.sink import Report
     from numbatok.pipelines.tokens import TokenFiles, open_tokens
 
 

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -14,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.added_tokens import AllowedSpecial
-from numbatok.batch import TokenBatch
-from numbatok.calls import AnyIds, id_type_of
+from numbatok.calls import id_type_of
 from numbatok.pipelines import manifest
-from numbatok.pipelines.blocks import INPUT, NUMBER, Block, Fault, InputError
-from numbatok.pipelines.ends import end_id, ended
+from numbatok.pipelines.encoder import Encoder
+from numbatok.pipelines.ends import end_id
 from numbatok.pipelines.inputs import Input, InputFormat, find_inputs
 from numbatok.pipelines.overlap import Ahead, Behind
-from numbatok.pipelines.readers import Place, Reading, read_all
-from numbatok.pipelines.writers import FORMATS, OutputFormat, Shard, new_shard
+from numbatok.pipelines.readers import Reading, read_all
+from numbatok.pipelines.sink import Report, Sink
+from numbatok.pipelines.writers import FORMATS, OutputFormat
 from numbatok.rows import checked_choice, checked_number
-from numbatok.text import Errors, check_errors, raise_invalid
+from numbatok.text import Errors, check_errors
 from numbatok.tokenizer import Tokenizer
 
 OnError = Literal["raise", "skip"]
@@ -33,48 +32,6 @@ MOST_BLOCK = 16 << 20  # bytes of text that are encoded at once: two workers wan
 LEAST_BLOCK = 1 << 20
 FIXED_MEMORY = 512 << 20  # of Python, Numba's compiler and the caches of pretokens, at most
 MEMORY_PER_BYTE = 16  # of blocks: texts in three stages, ids in three, and what a call has besides
-NAMED_FAULTS = 100  # that the manifest and the report list; all are counted
-_PART = 1 << 20  # bytes of a document in parts that are encoded at once
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a run has done.
-
-    Attributes
-    ----------
-    path : the folder with the shards and ``manifest.json``
-    documents, tokens, bytes : of all shards; bytes of the texts as UTF-8
-    nulls : documents among them that were null
-    faults : how many files, lines, rows or documents could not be encoded and were left out
-    named_faults : the first of them
-    shards : how many there are
-    seconds : that this call took
-    encoded_bytes : of the texts that this call encoded: fewer where it went on with a run that was broken off
-    """
-
-    path: Path
-    documents: int
-    tokens: int
-    bytes: int
-    nulls: int
-    faults: int
-    named_faults: list[Fault] = field(repr=False)
-    shards: int
-    seconds: float
-    encoded_bytes: int
-
-    @property
-    def megabytes_per_second(self) -> float:
-        """Text that this call encoded, in 10^6 bytes a second."""
-        return self.encoded_bytes / 1e6 / max(self.seconds, 1e-9)
-
-    def __str__(self) -> str:
-        left_out = f", {self.faults:,} bad left out" if self.faults else ""
-        return (
-            f"{self.path}: {self.documents:,} documents, {self.tokens:,} tokens, {self.bytes:,} bytes of text in "
-            f"{self.shards:,} shards{left_out}; {self.seconds:.1f} s, {self.megabytes_per_second:.1f} MB/s"
-        )
 
 
 def encode_files(
@@ -103,7 +60,8 @@ def encode_files(
     """Encode files into a folder of shards, in bounded memory; what is broken off goes on where it was.
 
     Files get their names when they are whole. The same call again goes on behind the last whole shard, and the result
-    is the same, byte by byte; after the end it does nothing. ``numbatok.open_tokens(output)`` reads it.
+    is the same, byte by byte (but with dropout); after the end it does nothing. ``numbatok.open_tokens(output)`` reads
+    it.
 
     Parameters
     ----------
@@ -204,9 +162,9 @@ def encode_files(
         "allowed_special": allowed_special,
         "disallowed_special": disallowed_special,
     }
-    encoder = _Encoder(tokenizer, found, options, id_type, end, num_threads, on_error == "raise")
+    encoder = Encoder(tokenizer, found, options, id_type, end, num_threads, on_error == "raise")
     with _folder(Path(output), found) as folder:
-        sink = _Sink(folder, head, id_type, output_format, shard_size, overwrite)
+        sink = Sink(folder, head, id_type, output_format, shard_size, overwrite)
         if not sink.finished:
             before = sink.totals["bytes"]
             try:
@@ -266,7 +224,7 @@ def _folder(path: Path, inputs: Sequence[Input]) -> Iterator[Path]:
 class _Bar:
     """A bar of the input that is read, where it is wanted and tqdm is installed."""
 
-    def __init__(self, inputs: Sequence[Input], wanted: bool | None, sink: "_Sink") -> None:
+    def __init__(self, inputs: Sequence[Input], wanted: bool | None, sink: Sink) -> None:
         self._bar: Any = None
         self._sink = sink
         self._done = 0
@@ -295,275 +253,3 @@ class _Bar:
             )
             self._bar.update(max(0, consumed - self._done))
             self._done = max(consumed, self._done)
-
-
-# --- encoding ---
-
-
-@dataclass
-class _Encoded:
-    """A block, and the ids of its documents; or the ids that a part of one gave, and its bytes so far."""
-
-    block: Block
-    batch: TokenBatch
-    part_bytes: int = 0
-
-
-class _Encoder:
-    """Blocks to ids."""
-
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        inputs: Sequence[Input],
-        options: dict[str, Any],
-        id_type: np.dtype[Any],
-        end: int | None,
-        num_threads: int | None,
-        stop_at_fault: bool,
-    ) -> None:
-        self._tokenizer, self._inputs, self._options, self._end = tokenizer, inputs, options, end
-        self._id_type, self._threads, self._stop_at_fault = id_type, num_threads, stop_at_fault
-        self._stream: Any = None  # of the document that comes in parts
-        self._broken = ""  # why it cannot be encoded
-        self._part_bytes = 0
-
-    def encode(self, block: Block) -> _Encoded:
-        """The ids of a block. Documents that cannot be encoded become faults, or InputError."""
-        if block.part is not None:
-            return self._encode_part(block, block.part)
-        bad: dict[int, Fault] = {}
-        if self._options["errors"] == "strict":
-            for number in block.texts.invalid():
-                if block.texts.valid is None or block.texts.valid[number]:
-                    bad[number] = self._fault(block, number, _not_utf8(block.texts[number]))
-        block = block.without(bad)
-        try:
-            batch = self._batch(block)
-        except ValueError:
-            block = block.without(self._refused(block))
-            batch = self._batch(block)
-        return _Encoded(block, batch)
-
-    def _batch(self, block: Block) -> TokenBatch:
-        dtype = np.uint32 if self._end is not None else self._id_type
-        batch = self._tokenizer.encode_batch(
-            block.texts,
-            dtype=dtype,
-            num_threads=self._threads,
-            **self._options,
-        )
-        return batch if self._end is None else ended(batch, self._end)
-
-    def _refused(self, block: Block) -> dict[int, Fault]:
-        """The documents of a block that the tokenizer refuses, by one at a time."""
-        bad = {}
-        for number in range(len(block)):
-            try:
-                self._tokenizer.count_batch(block.texts.take(np.array([number])), **self._options)
-            except ValueError as error:
-                bad[number] = self._fault(block, number, _first_sentence(error))
-        if not bad:
-            raise AssertionError("a block was refused, but none of its documents")
-        return bad
-
-    def _fault(self, block: Block, number: int, reason: str) -> Fault:
-        given = self._inputs[int(block.places[number, INPUT])]
-        fault = Fault(given.shown, given.where(int(block.places[number, NUMBER])), reason)
-        if self._stop_at_fault:
-            raise InputError(str(fault))
-        return fault
-
-    def _encode_part(self, block: Block, part: bytes) -> _Encoded:
-        """The ids that a part of a document decides; a fault with the last part means that there is no document."""
-        if self._stream is None:
-            self._stream, self._broken, self._part_bytes = self._tokenizer.stream_encoder(**self._options), "", 0
-        ids: list[AnyIds] = [np.empty(0, np.uint32)]
-        try:
-            if not self._broken and not block.faults:
-                ids += [self._stream.feed(part[begin : begin + _PART]) for begin in range(0, len(part), _PART)]
-                self._part_bytes += len(part)
-                if not block.more:
-                    ids.append(self._stream.finish())
-        except ValueError as error:
-            self._broken = "not UTF-8" if isinstance(error, UnicodeError) else _first_sentence(error)
-        faults = list(block.faults)
-        if self._broken and not faults and (self._stop_at_fault or not block.more):
-            faults.append((0, self._fault(block, 0, self._broken)))
-        if not block.more:
-            self._stream = None
-            if self._end is not None:
-                ids.append(np.array([self._end], np.uint32))
-        return _Encoded(replace(block, part=b"", faults=faults), _one(np.concatenate(ids)), self._part_bytes)
-
-
-def _one(ids: npt.NDArray[np.uint32]) -> TokenBatch:
-    return TokenBatch(ids, np.array([0, len(ids)]))
-
-
-def _not_utf8(data: bytes) -> str:
-    try:
-        raise_invalid(np.frombuffer(data, np.uint8))
-    except UnicodeDecodeError as error:
-        return f"not UTF-8 at byte {error.start} of the text"
-    raise AssertionError("text was not UTF-8 and now is")
-
-
-def _first_sentence(error: Exception) -> str:
-    return str(error).partition(" of the text at index")[0].partition(". ")[0]
-
-
-# --- writing ---
-
-
-class _Sink:
-    """Encoded blocks to shards, with the account of what is in them."""
-
-    def __init__(
-        self,
-        folder: Path,
-        head: dict[str, Any],
-        id_type: np.dtype[Any],
-        output_format: OutputFormat,
-        shard_size: int,
-        overwrite: bool,
-    ) -> None:
-        self._folder, self._head, self._id_type = folder, head, id_type
-        self._format, self._shard_size = output_format, shard_size
-        self._shard: Shard | None = None
-        self._in_shard = {"documents": 0, "tokens": 0, "bytes": 0, "nulls": 0}
-        self._part_tokens = 0
-        self._shards: list[dict[str, Any]] = []
-        self.totals = {"documents": 0, "tokens": 0, "bytes": 0, "nulls": 0, "faults": 0}
-        self._faults: list[Fault] = []
-        self.place = Place()
-        self.finished = False
-        self._take_up(overwrite)
-
-    def _take_up(self, overwrite: bool) -> None:
-        """Stand where an earlier run of the same kind has come to, or at the beginning."""
-        folder = self._folder
-        if overwrite:
-            for name in (manifest.NAME, manifest.UNFINISHED):
-                (folder / name).unlink(missing_ok=True)
-            manifest.remove_partial(folder, set())
-        found = manifest.read(folder, manifest.NAME) or manifest.read(folder, manifest.UNFINISHED)
-        if found is None:
-            strangers = manifest.shard_files(folder)
-            if strangers:
-                raise ValueError(
-                    f"{strangers[0]}: is in the way, and no manifest lists it; name another folder, or pass "
-                    "overwrite=True to remove such files"
-                )
-            self._save()
-            return
-        manifest.compare(folder, found, self._head)
-        self._shards = found["shards"]
-        self.totals = {name: found[name] for name in self.totals}
-        self._faults = [Fault(*fault) for fault in found["named_faults"]]
-        self.finished = "resume" not in found
-        manifest.remove_partial(folder, {file["name"] for shard in self._shards for file in shard["files"]})
-        if self.finished:
-            (folder / manifest.UNFINISHED).unlink(missing_ok=True)
-        else:
-            self.place = Place(*found["resume"])
-
-    def _content(self) -> dict[str, Any]:
-        return {**self._head, **self.totals, "named_faults": self._faults, "shards": self._shards}
-
-    def _save(self) -> None:
-        manifest.write(self._folder, manifest.UNFINISHED, {**self._content(), "resume": self.place})
-
-    def add(self, encoded: _Encoded) -> None:
-        """Write a block's ids."""
-        block, batch = encoded.block, encoded.batch
-        if block.part is not None:
-            self._add_part(block, batch, encoded.part_bytes)
-            return
-        ends = np.cumsum(batch.lengths) * self._id_type.itemsize
-        done = 0
-        while done < len(batch):
-            before = int(ends[done - 1]) if done else 0
-            room = self._shard_size - self._in_shard["tokens"] * self._id_type.itemsize
-            stop = min(int(np.searchsorted(ends, before + room)) + 1, len(batch))
-            carried = None if block.carried is None else block.carried.slice(done, stop - done)
-            documents = batch[done:stop]
-            self._open().write(documents, carried)
-            nulls = 0 if documents.validity is None else int((~documents.validity).sum())
-            for fault in (fault for at, fault in block.faults if done <= at < stop):
-                self._note(fault)
-            size = int(block.texts.lengths[done:stop].sum())
-            self._count(stop - done, len(documents.ids), size, nulls, block.places[stop - 1])
-            done = stop
-        for fault in (fault for at, fault in block.faults if at >= len(batch)):
-            self._note(fault)
-
-    def _add_part(self, block: Block, batch: TokenBatch, size: int) -> None:
-        self._open().write_part(batch.ids)
-        self._part_tokens += len(batch.ids)
-        if block.more:
-            return
-        self._open().end_document(keep=not block.faults)
-        for _, fault in block.faults:
-            self._note(fault)
-        if not block.faults:
-            self._count(1, self._part_tokens, size, 0, block.places[0])
-        self._part_tokens = 0
-
-    def _open(self) -> Shard:
-        if self._shard is None:
-            self._shard = new_shard(self._folder, len(self._shards), self._id_type, self._format)
-        return self._shard
-
-    def _note(self, fault: Fault) -> None:
-        """Count a fault, and name it in the log."""
-        from numbatok.notices import log
-
-        log.warning("left out: %s", fault)
-        self.totals["faults"] += 1
-        if len(self._faults) < NAMED_FAULTS:
-            self._faults.append(fault)
-
-    def _count(self, documents: int, tokens: int, size: int, nulls: int, place: npt.NDArray[np.int64]) -> None:
-        """Enter documents into the account, and end the shard if it is large enough."""
-        for name, count in (("documents", documents), ("tokens", tokens), ("bytes", size), ("nulls", nulls)):
-            self.totals[name] += count
-            self._in_shard[name] += count
-        self.place = Place(*place.tolist())
-        if self._in_shard["tokens"] * self._id_type.itemsize >= self._shard_size:
-            self._end_shard()
-
-    def _end_shard(self) -> None:
-        assert self._shard is not None
-        files = self._shard.finish()
-        self._shard = None
-        self._shards.append({**self._in_shard, "files": files})
-        self._in_shard = dict.fromkeys(self._in_shard, 0)
-        self._save()
-
-    def finish(self) -> None:
-        """End the last shard, and give the manifest its name."""
-        if self._shard is not None:
-            if self._in_shard["documents"]:
-                self._end_shard()
-            else:  # begun by a document that turned out to be bad
-                self._shard.discard()
-                self._shard = None
-        manifest.write(self._folder, manifest.NAME, self._content())
-        (self._folder / manifest.UNFINISHED).unlink(missing_ok=True)
-
-    def discard(self) -> None:
-        """Remove what is not whole; the whole shards stay, for a run that goes on."""
-        if self._shard is not None:
-            self._shard.discard()
-
-    def report(self, seconds: float, encoded_bytes: int) -> Report:
-        """What there is now."""
-        return Report(
-            self._folder,
-            **self.totals,
-            named_faults=self._faults,
-            shards=len(self._shards),
-            seconds=seconds,
-            encoded_bytes=encoded_bytes,
-        )
