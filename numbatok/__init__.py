@@ -24,6 +24,7 @@ _HOME = {
     "get_cache_budget": "numbatok.caches",
     "get_encoding": "numbatok.loading.embedded",
     "get_num_threads": "numbatok.threads",
+    "open_tokens": "numbatok.pipelines.tokens",
     "set_cache_budget": "numbatok.caches",
     "set_num_threads": "numbatok.threads",
 }
@@ -40,6 +41,7 @@ __all__ = [
     "get_cache_budget",
     "get_encoding",
     "get_num_threads",
+    "open_tokens",
     "set_cache_budget",
     "set_num_threads",
 ]
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from numbatok.errors import VocabularyError
     from numbatok.loading.embedded import get_encoding
     from numbatok.loading.models import encoding_for_model, encoding_name_for_model
+    from numbatok.pipelines.tokens import open_tokens
     from numbatok.threads import get_num_threads, set_num_threads
     from numbatok.tokenizer import Tokenizer
 

@@ -44,6 +44,8 @@ class TokenBatch:
     offsets : int64[documents + 1]; document ``i`` is ``ids[offsets[i]:offsets[i + 1]]``
     type_ids : uint32[total], the template's type id of each id: 0, and 1 for the second text of a pair
     token_offsets : int64[total, 2], where in its text each id begins and ends, or None where it was not asked for
+    validity : bool[documents], which documents are not null, or None where all are. Nulls of a column of texts become
+        null documents, which have no ids.
 
     Indexing gives a view of one document's ids, slicing a batch of some documents (a view too where the step is 1).
 
@@ -52,7 +54,7 @@ class TokenBatch:
     (array([15496], dtype=uint32), 3, array([1, 0, 1]))
     """
 
-    __slots__ = ("__weakref__", "_ids", "_offsets", "_token_offsets", "_type_ids")
+    __slots__ = ("__weakref__", "_ids", "_offsets", "_token_offsets", "_type_ids", "_validity")
 
     def __init__(
         self,
@@ -60,6 +62,7 @@ class TokenBatch:
         offsets: npt.NDArray[np.int64],
         type_ids: npt.NDArray[np.uint32] | None = None,
         token_offsets: npt.NDArray[np.int64] | None = None,
+        validity: npt.NDArray[np.bool_] | None = None,
     ) -> None:
         ids, offsets = np.asarray(ids), np.asarray(offsets)
         check_arrays(ids, offsets)
@@ -71,10 +74,17 @@ class TokenBatch:
             token_offsets = np.asarray(token_offsets)
             if token_offsets.shape != (len(ids), 2) or token_offsets.dtype != np.int64:
                 raise TypeError("token_offsets must be an int64 array of two columns, as long as ids")
+        if validity is not None:
+            validity = np.asarray(validity)
+            if validity.shape != (len(offsets) - 1,) or validity.dtype != np.bool_:
+                raise TypeError("validity must be a bool array with one element for each document")
+            if (np.diff(offsets)[~validity] > 0).any():
+                raise ValueError("a document that is null must have no ids")
         self._ids = ids
         self._offsets = offsets
         self._type_ids = type_ids  # None: all zero
         self._token_offsets = token_offsets
+        self._validity = validity
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -98,7 +108,8 @@ class TokenBatch:
             first, last = self.offsets[start], self.offsets[stop]
             span = slice(first, last)
             types, places = _rows(self._type_ids, [span]), _rows(self._token_offsets, [span])
-            return TokenBatch(self.ids[first:last], self.offsets[start : stop + 1] - first, types, places)
+            validity = _rows(self._validity, [slice(start, stop)])
+            return TokenBatch(self.ids[first:last], self.offsets[start : stop + 1] - first, types, places, validity)
         return self.take(np.arange(start, stop, step))
 
     def __iter__(self) -> Iterator[AnyIds]:
@@ -114,7 +125,9 @@ class TokenBatch:
         """Whether two batches hold the same documents."""
         if not isinstance(other, TokenBatch):
             return NotImplemented
-        return np.array_equal(self.lengths, other.lengths) and np.array_equal(self._own_ids(), other._own_ids())
+        if not np.array_equal(self.lengths, other.lengths) or not np.array_equal(self._own_ids(), other._own_ids()):
+            return False
+        return np.array_equal(self._is_valid(), other._is_valid())
 
     __hash__ = None  # type: ignore[assignment]  # it holds arrays, which can change
 
@@ -124,7 +137,10 @@ class TokenBatch:
     def __reduce__(self) -> tuple[type["TokenBatch"], tuple[npt.NDArray[np.generic] | None, ...]]:
         span = slice(self.offsets[0], self.offsets[-1])
         types, places = _rows(self._type_ids, [span]), _rows(self._token_offsets, [span])
-        return TokenBatch, (self._own_ids(), self.offsets - self.offsets[0], types, places)
+        return TokenBatch, (self._own_ids(), self.offsets - self.offsets[0], types, places, self._validity)
+
+    def _is_valid(self) -> npt.NDArray[np.bool_]:
+        return np.ones(len(self), np.bool_) if self._validity is None else self._validity
 
     def _own_ids(self) -> AnyIds:
         return self.ids[self.offsets[0] : self.offsets[-1]]
@@ -148,6 +164,11 @@ class TokenBatch:
     def token_offsets(self) -> npt.NDArray[np.int64] | None:
         """int64[total, 2], where in its text each id begins and ends, in the unit that was asked for; or None."""
         return self._token_offsets
+
+    @property
+    def validity(self) -> npt.NDArray[np.bool_] | None:
+        """bool[documents], which are not null, or None where all are. Null documents have no ids."""
+        return self._validity
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
@@ -259,7 +280,7 @@ class TokenBatch:
         return pack(self, length, separator)
 
     def to_arrow(self) -> Any:
-        """A ``pyarrow.ListArray`` of uint32, over the memory of the ids.
+        """A ``pyarrow.ListArray`` of uint32, or uint16, over the memory of the ids; null where a document is.
 
         From 2**31 ids on it is a ``LargeListArray``. Needs pyarrow: ``pip install numbatok[arrow]``.
         """

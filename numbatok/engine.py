@@ -17,6 +17,7 @@ import numpy.typing as npt
 from numbatok.byte_decoder import ByteDecoder
 from numbatok.caches import CacheBudget, CacheInfo
 from numbatok.calls import AnyIds, Call, Check
+from numbatok.columns import Column, Texts
 from numbatok.documents import (
     Documents,
     Frame,
@@ -265,7 +266,7 @@ class Engine:
         """What is put around a text, or a pair, with the template's special tokens or without."""
         return self._frames[pair, special]
 
-    def encode_batch(self, texts: list[Any], seconds: list[Any] | None, call: Call) -> "Encoded":
+    def encode_batch(self, texts: Texts, seconds: Texts | None, call: Call) -> "Encoded":
         """Ids of all texts, or pairs where ``seconds`` are given, flat."""
         kept: list[Any] = []
         frame, documents = self._documents(texts, seconds, call, kept)
@@ -399,9 +400,7 @@ class Engine:
 
     # --- documents ---
 
-    def _documents(
-        self, texts: list[Any], seconds: list[Any] | None, call: Call, kept: list[Any]
-    ) -> tuple[Frame, Documents]:
+    def _documents(self, texts: Texts, seconds: Texts | None, call: Call, kept: list[Any]) -> tuple[Frame, Documents]:
         """(template, documents) of texts or pairs; what they point into, besides the texts, goes to ``kept``."""
         frame = self._frames[seconds is not None, call.special]
         located = {"A": self._place_all(texts, call.errors, kept, call.threads)}
@@ -599,8 +598,10 @@ class Engine:
                 self._put_back(scratch)
             return boundaries
 
-    def _place_all(self, texts: list[Any], errors: str, kept: list[Any], threads: int | None = 1) -> Places:
-        """Where the UTF-8 of texts is; what keeps it valid, besides the list itself, goes to ``kept``."""
+    def _place_all(self, texts: Texts, errors: str, kept: list[Any], threads: int | None = 1) -> Places:
+        """Where the UTF-8 of texts is; what keeps it valid, besides the texts, goes to ``kept``."""
+        if isinstance(texts, Column):
+            return texts.place(errors, kept)
         count = len(texts)
         if count == 1 and isinstance(texts[0], str):
             with self.scratch() as scratch:

@@ -9,13 +9,14 @@ import codecs
 import ctypes
 import functools
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from numbatok.columns import Column, Texts
 from numbatok.documents import Documents
 from numbatok.ids import Ids
 from numbatok.kernels import dtypes, offsets, text
@@ -113,8 +114,8 @@ class Locator:
     def locate(
         self,
         encoded: "Encoded",
-        texts: Sequence[Any],
-        seconds: Sequence[Any] | None,
+        texts: Texts,
+        seconds: Texts | None,
         unit: OffsetUnit,
         actions: npt.NDArray[np.uint8],
     ) -> Places:
@@ -510,12 +511,16 @@ codecs.register_error("numbatok.note_invalid", _note_invalid)
 
 
 def _refer_to_given(
-    found: Places, encoded: "Encoded", texts: Sequence[Any], which: Literal["A", "B"], unit: OffsetUnit
+    found: Places, encoded: "Encoded", texts: Texts, which: Literal["A", "B"], unit: OffsetUnit
 ) -> None:
     """Let offsets in texts that had to be repaired refer to what was given."""
     count = len(texts)
     addresses, lengths, kinds = np.empty(count, np.int64), np.empty(count, np.int64), np.zeros(count, np.int8)
-    given = texts if isinstance(texts, list) else list(texts)
+    given: Any = texts
+    if isinstance(texts, Column):  # well-formed UTF-8 needs nothing, so only what is not becomes an object
+        given = [b""] * count
+        for invalid in texts.invalid():
+            given[invalid] = texts[invalid]
     text.locate_list(id(given), count, address_of(addresses), address_of(lengths), address_of(kinds))
     for owner in np.flatnonzero(kinds).tolist():
         moves = _moves_in_str(given[owner]) if isinstance(given[owner], str) else None

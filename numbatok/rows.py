@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.batch import TokenBatch
+from numbatok.batch import TokenBatch, check_arrays
 from numbatok.ids import Ids, as_flat_ids
 from numbatok.memory import address_of
 
@@ -94,7 +94,8 @@ def take(batch: TokenBatch, numbers: object) -> TokenBatch:
     places = None
     if batch.token_offsets is not None:
         places = batch.token_offsets[np.repeat(offsets[wanted] - edges[:-1], lengths) + np.arange(edges[-1])]
-    return TokenBatch(chosen(ids).astype(batch.ids.dtype, copy=False), edges, types, places)
+    validity = None if batch.validity is None else batch.validity[wanted]
+    return TokenBatch(chosen(ids).astype(batch.ids.dtype, copy=False), edges, types, places, validity)
 
 
 def concatenate(batches: Iterable[TokenBatch]) -> TokenBatch:
@@ -122,7 +123,10 @@ def concatenate(batches: Iterable[TokenBatch]) -> TokenBatch:
         if place is not None
     ]
     token_offsets = np.concatenate(located) if located and len(located) == len(parts) else None
-    return TokenBatch(whole(part.ids for part in parts), offsets, types, token_offsets)
+    validity = None
+    if any(part.validity is not None for part in parts):
+        validity = np.concatenate([part._is_valid() for part in parts])
+    return TokenBatch(whole(part.ids for part in parts), offsets, types, token_offsets, validity)
 
 
 def to_padded(
@@ -194,13 +198,15 @@ def pack(batch: TokenBatch, length: int, separator: int | None) -> Packed:
 
 
 def to_arrow(batch: TokenBatch) -> Any:
-    """A ``pyarrow.ListArray`` or ``LargeListArray`` of uint32."""
+    """A ``pyarrow.ListArray`` or ``LargeListArray`` of uint32 or uint16."""
     pyarrow = library("pyarrow", "arrow", "TokenBatch.to_arrow")
-    ids, offsets = as_flat_ids(batch, 0)
+    ids, offsets = batch.ids, batch.offsets.copy()
+    check_arrays(ids, offsets)  # they can have been edited since, and pyarrow reads where the offsets say
     values = pyarrow.array(ids)
+    mask = None if batch.validity is None else pyarrow.array(~batch.validity)
     if int(offsets[-1]) < 1 << 31:
-        return pyarrow.ListArray.from_arrays(pyarrow.array(offsets.astype(np.int32)), values)
-    return pyarrow.LargeListArray.from_arrays(pyarrow.array(offsets), values)
+        return pyarrow.ListArray.from_arrays(pyarrow.array(offsets.astype(np.int32)), values, mask=mask)
+    return pyarrow.LargeListArray.from_arrays(pyarrow.array(offsets), values, mask=mask)
 
 
 def to_awkward(batch: TokenBatch) -> Any:

@@ -3,7 +3,7 @@
 import codecs
 import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from os import PathLike
@@ -17,6 +17,7 @@ from numbatok.added_tokens import AddedToken, AllowedSpecial
 from numbatok.batch import TokenBatch
 from numbatok.caches import CacheBudget, CacheInfo, check_budget
 from numbatok.calls import AnyIds, Call, id_type_of
+from numbatok.columns import Texts, column_of, index_given, refuse_nulls, spread, without_nulls
 from numbatok.documents import types_of
 from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
 from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
@@ -468,7 +469,9 @@ class Tokenizer:
         Parameters
         ----------
         texts : any iterable of texts as :meth:`encode` takes them; those of a list or tuple of ``str`` are read in
-            place
+            place. So is a column of strings, or of UTF-8 as binary, that is Arrow's (of pyarrow, chunked or not, and
+            of polars, pandas and others where pyarrow is installed), without an object for each text; one of NumPy's
+            StringDType is copied once. What is null in a column is null in the batch: :attr:`TokenBatch.validity`.
         pairs : the second texts, one for each
         return_offsets : ``"char"`` or ``"byte"``: the batch has :attr:`TokenBatch.token_offsets`, those of
             :meth:`encode_with_offsets` in this unit
@@ -534,19 +537,21 @@ class Tokenizer:
     def _encode_batch(
         self,
         engine: "Engine",
-        documents: list[Text],
-        seconds: list[Text] | None,
+        documents: Texts,
+        seconds: Texts | None,
         call: Call,
         unit: OffsetUnit | None = None,
     ) -> TokenBatch:
         """What :meth:`encode_batch` returns, once its arguments are checked."""
+        documents, seconds, validity = without_nulls(documents, seconds)
         try:
             encoded = engine.encode_batch(documents, seconds, call)
             places = None if unit is None else engine.locator.locate(encoded, documents, seconds, unit, call.actions)
         except DisallowedToken as found:
-            raise self._disallowed(found, documents, seconds, f" at index {found.document} of the batch") from None
+            where = f" at index {index_given(documents, found.document)} of the batch"
+            raise self._disallowed(found, documents, seconds, where) from None
         types = types_of(encoded.frame, encoded.documents, encoded.ends) if encoded.frame.types.any() else None
-        return TokenBatch(encoded.ids, encoded.offsets, types, places)
+        return TokenBatch(encoded.ids, spread(encoded.offsets, validity), types, places, validity)
 
     def encode_windows(
         self,
@@ -588,14 +593,16 @@ class Tokenizer:
         >>> windows.batch.tolist(), windows.owners
         ([[64, 275, 269], [269, 288, 304]], array([0, 0]))
         """
-        from numbatok.windows import Texts, checked_cut, cut_texts
+        from numbatok.windows import Texts as Encodings
+        from numbatok.windows import checked_cut, cut_texts
 
         cut = checked_cut(max_length, stride, strategy, direction, overflow, pairs is not None)
         documents, seconds = _as_pairs(texts, pairs)
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
-        sides: list[Texts] = []
+        sides: list[Encodings] = []
         for which in (documents, seconds):
+            refuse_nulls(which)
             if which is None:
                 continue
             try:
@@ -604,7 +611,7 @@ class Tokenizer:
                 found.second = which is seconds
                 where = f" at index {found.document} of the batch"
                 raise self._disallowed(found, documents, seconds, where) from None
-            sides.append(Texts(encoded.ids, encoded.offsets))
+            sides.append(Encodings(encoded.ids, encoded.offsets))
         return cut_texts(engine.frame(pairs is not None, bool(add_special_tokens)), sides[0], (*sides, None)[1], cut)
 
     def encode_words(
@@ -634,7 +641,8 @@ class Tokenizer:
         >>> numbatok.get_encoding("gpt2").encode_words([["Hello", " tokenizer"], [" world"]])[::2]
         (TokenBatch(2 documents, 4 ids), array([0, 1, 1, 0], dtype=int32))
         """
-        from numbatok.windows import Texts, checked_cut, cut_texts, texts_of_words, word_at, words_of
+        from numbatok.windows import Texts as Encodings
+        from numbatok.windows import checked_cut, cut_texts, texts_of_words, word_at, words_of
 
         cut = checked_cut(max_length, stride, strategy, direction, overflow, pairs is not None)
         given = [words_of(documents, "documents")]
@@ -646,7 +654,7 @@ class Tokenizer:
                 )
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, "strict")
-        sides: list[Texts] = []
+        sides: list[Encodings] = []
         for words, edges in given:
             try:
                 encoded = engine.encode_batch(words, None, Call(actions, "strict", None))
@@ -718,15 +726,16 @@ class Tokenizer:
         errors: Errors = _STRICT,
         num_threads: int | None = None,
     ) -> npt.NDArray[np.int64]:
-        """How many ids :meth:`encode_batch` gives for each text: int64, one number a text."""
-        documents = _as_documents(texts)
+        """How many ids :meth:`encode_batch` gives for each text: int64, one number a text, 0 for a null."""
+        documents, _, validity = without_nulls(_as_documents(texts), None)
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
         call = Call(actions, errors, bool(add_special_tokens), num_threads, count_only=True)
         try:
-            return np.diff(engine.encode_batch(documents, None, call).offsets)
+            return np.diff(spread(engine.encode_batch(documents, None, call).offsets, validity))
         except DisallowedToken as found:
-            raise self._disallowed(found, documents, None, f" at index {found.document} of the batch") from None
+            where = f" at index {index_given(documents, found.document)} of the batch"
+            raise self._disallowed(found, documents, None, where) from None
 
     # --- budgets ---
 
@@ -1078,8 +1087,8 @@ class Tokenizer:
     def _disallowed(
         self,
         found: DisallowedToken,
-        texts: Sequence[Any],
-        seconds: Sequence[Any] | None,
+        texts: Texts,
+        seconds: Texts | None,
         where: str,
         kind: str = "text",
     ) -> ValueError:
@@ -1153,8 +1162,8 @@ def _regex_rule(parts: Parts) -> "RegexRule | None":
     return None
 
 
-def _as_pairs(texts: Iterable[Text], pairs: Iterable[Text] | None) -> tuple[list[Text], list[Text] | None]:
-    """Lists of our own of texts and of their second texts, if there are any."""
+def _as_pairs(texts: Iterable[Text], pairs: Iterable[Text] | None) -> tuple[Texts, Texts | None]:
+    """Lists of our own, or columns, of texts and of their second texts, if there are any."""
     documents = _as_documents(texts)
     seconds = None if pairs is None else _as_documents(pairs)
     if seconds is not None and len(seconds) != len(documents):
@@ -1175,8 +1184,11 @@ def _room(overhead: "Overhead", max_tokens: int, least: int) -> int:
     return room
 
 
-def _as_documents(texts: Iterable[Text]) -> list[Text]:
-    """A list of our own, so that the texts stay alive and in place whatever others do to the caller's."""
+def _as_documents(texts: Iterable[Text]) -> Texts:
+    """A column, or a list of our own: the texts stay alive and in place whatever others do to the caller's."""
+    column = column_of(texts)
+    if column is not None:
+        return column
     if isinstance(texts, str | bytes | bytearray | memoryview):
         raise TypeError(f"texts must be an iterable of texts, not one {type(texts).__name__}; encode takes one text")
     if isinstance(texts, np.ndarray) and texts.dtype == np.uint8 and texts.ndim == 1:

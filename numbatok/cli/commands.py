@@ -6,6 +6,7 @@ import time
 from contextlib import nullcontext
 
 from numbatok import notices
+from numbatok.cli.corpus import encode_corpus, wants_folder
 from numbatok.cli.inputs import parse_ids, read, size_ahead, text_options, tokenizer_named
 from numbatok.cli.messages import (
     FAILED,
@@ -23,7 +24,9 @@ from numbatok.display import color_wanted, printable, show_terminal
 
 
 def encode(args: argparse.Namespace) -> int:
-    """Write the ids of files, each as a line of text, or all of them as one NumPy file."""
+    """Write the ids of files, each as a line of text, or all of them as one NumPy file, or as shards in a folder."""
+    if wants_folder(args):
+        return encode_corpus(args)
     tokenizer = tokenizer_named(args.tokenizer)
     options = text_options(args)
     started, total_ids, total_bytes = time.perf_counter(), 0, 0

@@ -55,15 +55,22 @@ def make_parser() -> _Parser:
         return added
 
     encode = command("encode", commands.encode, "write the token ids of files", vocabulary, reading)
-    encode.add_argument("files", nargs="+", metavar="FILE", help="a file of UTF-8 text, or - for standard input")
+    encode.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="a file of UTF-8 text, or - for standard input; into a folder also JSON Lines, Parquet and Arrow files, "
+        "compressed ones, directories and patterns",
+    )
     encode.add_argument(
         "-o",
         "--output",
         type=_output,
-        metavar="OUT.npy",
+        metavar="OUT",
         help="write the ids of all files to one NumPy file (1-D, uint32; - for standard output) instead of a line of "
-        "text for each",
+        "text for each; or, with an option for a folder or where OUT ends with /, documents to shards in a folder",
     )
+    _add_corpus_options(encode)
     decode = command("decode", commands.decode, "write the bytes of token ids", vocabulary)
     decode.add_argument(
         "files",
@@ -112,6 +119,76 @@ def make_parser() -> _Parser:
     )
     warmup.add_argument("-v", "--verbose", action="store_true", help="say how long each kernel took")
     return parser
+
+
+def _add_corpus_options(encode: _Parser) -> None:
+    """The options of ``encode`` into a folder, which ``numbatok.pipelines.encode_files`` tells more of."""
+    group = encode.add_argument_group(
+        "into a folder",
+        "Shards appear when they are whole, with a manifest.json at the end. The same command again goes on with what "
+        "was broken off.",
+    )
+    group.add_argument(
+        "--format",
+        choices=("bin", "npy", "megatron", "parquet", "arrow"),
+        help="of the shards: flat ids with offsets beside them (bin, the default, or npy), Megatron-LM's pair, "
+        "or lists of ids in a table",
+    )
+    group.add_argument(
+        "--input-format", choices=("text", "jsonl", "parquet", "arrow"), help="(default: by each file's name)"
+    )
+    group.add_argument(
+        "--separator",
+        type=_unescaped,
+        metavar="TEXT",
+        help=r"what stands between the documents of text files; \n and other escapes are known (default: each file is "
+        "one document)",
+    )
+    group.add_argument("--lines", action="store_true", help=r"each line of text is a document: --separator '\n'")
+    group.add_argument("--field", metavar="NAME", help="the field or column that holds the text (default: text)")
+    group.add_argument(
+        "--columns", metavar="NAME,NAME", help="fields or columns that Parquet and Arrow shards carry along"
+    )
+    group.add_argument("--dtype", choices=("uint16", "uint32"), help="of the ids (default: what the vocabulary needs)")
+    group.add_argument(
+        "--append-eos",
+        nargs="?",
+        const=True,
+        metavar="TOKEN",
+        help="put the token that ends documents, or this one, after each",
+    )
+    group.add_argument("--shard-size", type=_size, metavar="SIZE", help="of ids, as 200MB or 2GiB (default: 512MiB)")
+    group.add_argument("--memory", type=_size, metavar="SIZE", help="that may be taken (default: 1GiB)")
+    group.add_argument(
+        "--on-error",
+        choices=("raise", "skip"),
+        help="what cannot be read or encoded: stop (the default), or leave it out, say so and count it",
+    )
+    group.add_argument("--threads", type=int, metavar="N", help="that encode (default: the cores)")
+    group.add_argument("--overwrite", action="store_true", help="begin anew where OUT holds another run's output")
+
+
+_UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_UNITS |= {f"{unit}B": count for unit, count in _UNITS.items() if unit not in ("", "B")}
+_UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+
+
+def _size(text: str) -> int:
+    """A number of bytes, with a unit or without."""
+    digits = text.rstrip("BKMGTIbkmgti ")
+    unit = text[len(digits) :].strip().upper()
+    if not (digits.isascii() and digits.isdigit()) or unit not in _UNITS:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a size; wanted bytes, or a number with a unit as 200MB, 2GiB"
+        )
+    return int(digits) * _UNITS[unit]
+
+
+def _unescaped(text: str) -> str:
+    try:
+        return text.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    except UnicodeDecodeError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} has an escape that is not known: {error.reason}") from None
 
 
 def _limit(text: str) -> int | None:

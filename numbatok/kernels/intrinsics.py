@@ -514,6 +514,19 @@ def call_kernel(typingctx, address, arguments):
     return signature, codegen
 
 
+@intrinsic
+def call_c(typingctx, address, first, second, third):
+    """Call the C function at ``address``, which takes three pointers and returns an ``int``."""
+    signature = types.int64(types.int64, types.int64, types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        function_type = ir.FunctionType(ir.IntType(32), [_I64] * 3)
+        function = builder.inttoptr(args[0], function_type.as_pointer())
+        return builder.sext(builder.call(function, args[1:]), _I64)
+
+    return signature, codegen
+
+
 # Those below call CPython by symbol name, so their kernels keep the GIL (jit.py: ``holding_gil``).
 
 

@@ -22,6 +22,7 @@ from numbatok.kernels.dtypes import (
 from numbatok.kernels.intrinsics import (
     array_at,
     at,
+    call_c,
     call_kernel,
     characters_of_str,
     field,
@@ -252,9 +253,9 @@ def _continues(text, position, stop):
     return position < stop and at(text, position) & np.uint8(0xC0) == np.uint8(0x80)
 
 
-@kernel("int64(int64, int64)")
-def first_invalid_utf8(address, length):
-    """Byte offset of the first sequence that is not UTF-8 (RFC 3629: no surrogates, no overlong form), or -1."""
+@helper
+def _first_invalid(address, length):
+    """See :func:`first_invalid_utf8`."""
     text = array_at(address, length, np.uint8)
     position = np.int64(0)
     while position < length:
@@ -288,3 +289,60 @@ def first_invalid_utf8(address, length):
             return position
         position += size
     return np.int64(-1)
+
+
+@kernel("int64(int64, int64)")
+def first_invalid_utf8(address, length):
+    """Byte offset of the first sequence that is not UTF-8 (RFC 3629: no surrogates, no overlong form), or -1."""
+    return _first_invalid(address, length)
+
+
+@kernel("int64(int64, int64, int64, int64)")
+def next_invalid_text(addresses, lengths, count, first):
+    """The number of the first text from ``first`` on that is not UTF-8, or -1.
+
+    ``addresses`` and ``lengths`` are those of int64[count], where texts are and their bytes.
+    """
+    address_of = array_at(addresses, count, np.int64)
+    length_of = array_at(lengths, count, np.int64)
+    for number in range(first, count):
+        if _first_invalid(at(address_of, number), at(length_of, number)) >= 0:
+            return np.int64(number)
+    return np.int64(-1)
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64)", holding_gil=True)
+def copy_strings(load, allocator, first, stride, count, unpacked, lengths, output):
+    """Read the strings of an array of NumPy's StringDType, by NumPy's own function.
+
+    It keeps the GIL: whoever waits for the allocator's lock holds it, and would wait for ever.
+
+    Parameters
+    ----------
+    load : address of ``NpyString_load``
+    allocator : address of the array's allocator, whose lock the caller holds
+    first, stride, count : where the first string is, bytes from one to the next, how many there are
+    unpacked : address of int64[2], where ``load`` puts size and address
+    lengths : address of int64[count], which gets the bytes of each string, and -1 for a null
+    output : address where their bytes go, one after the other, or 0
+
+    Returns how many bytes that is, or -1 where NumPy cannot read a string.
+    """
+    length_of = array_at(lengths, count, np.int64)
+    used = np.int64(0)
+    for number in range(count):
+        status = call_c(load, allocator, first + number * stride, unpacked)
+        if status != 0:
+            if status < 0:
+                return np.int64(-1)
+            put(length_of, number, np.int64(-1))
+            continue
+        size = field(unpacked, 0)
+        put(length_of, number, size)
+        if output != 0:
+            source = array_at(field(unpacked, 1), size, np.uint8)
+            target = array_at(output + used, size, np.uint8)
+            for i in range(size):
+                put(target, i, at(source, i))
+        used += size
+    return used

@@ -1,0 +1,70 @@
+"""Record batches of other engines: a column of texts to a column of ids.
+
+What hands out Arrow batches can encode by :func:`encode_record_batch`:
+
+>>> dataset.with_format("arrow").map(lambda table: encode_record_batch(table, tok), batched=True)  # datasets
+>>> frame.mapInArrow(lambda batches: (encode_record_batch(batch, tok) for batch in batches), schema)  # Spark
+>>> frame.map_partitions(lambda part: encode_record_batch(pyarrow.Table.from_pandas(part), tok).to_pandas())  # Dask
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from numbatok.added_tokens import AllowedSpecial
+from numbatok.pipelines.ends import end_id, ended
+from numbatok.rows import library
+from numbatok.text import Errors
+from numbatok.tokenizer import Tokenizer
+
+
+def encode_record_batch(
+    batch: Any,
+    tokenizer: Tokenizer,
+    column: str = "text",
+    *,
+    output: str = "ids",
+    columns: Sequence[str] | None = None,
+    append_eos: bool | str | int = False,
+    errors: Errors = "strict",
+    add_special_tokens: bool = True,
+    allowed_special: AllowedSpecial = "all",
+    disallowed_special: AllowedSpecial = (),
+    num_threads: int | None = None,
+) -> Any:
+    """A ``pyarrow.RecordBatch``, or ``pyarrow.Table``, with ids in the place of texts.
+
+    Parameters
+    ----------
+    batch : with a column of strings, or of UTF-8 as binary
+    column : its name
+    output : the name of the column of ids, ``list<uint32>``, which comes last; null where the text is
+    columns : those that stay; by default all but ``column``
+    append_eos : as :func:`numbatok.pipelines.encode_files` has it
+    errors, add_special_tokens, allowed_special, disallowed_special, num_threads : as ``Tokenizer.encode_batch`` has
+        them; so are the exceptions
+
+    >>> encode_record_batch(pyarrow.table({"text": ["Hello world", None], "id": [1, 2]}), tok).to_pylist()
+    [{'id': 1, 'ids': [15496, 995]}, {'id': 2, 'ids': None}]
+    """
+    pyarrow = library("pyarrow", "arrow", "encode_record_batch")
+    if not isinstance(batch, pyarrow.RecordBatch | pyarrow.Table):
+        raise TypeError(f"batch must be a pyarrow.RecordBatch or pyarrow.Table, not {type(batch).__name__}")
+    names = batch.schema.names
+    kept = [name for name in names if name != column] if columns is None else list(columns)
+    for name in (column, *kept):
+        if name not in names:
+            raise ValueError(f"the batch has no column {name!r}, but {', '.join(map(repr, names)) or 'none'}")
+    if output in kept:
+        raise ValueError(f"the batch has a column {output!r}; choose another name with output=, or leave it out")
+    end = end_id(tokenizer, append_eos)
+    encoded = tokenizer.encode_batch(
+        batch.column(column),
+        errors=errors,
+        add_special_tokens=add_special_tokens,
+        allowed_special=allowed_special,
+        disallowed_special=disallowed_special,
+        num_threads=num_threads,
+    )
+    ids = (encoded if end is None else ended(encoded, end)).to_arrow()
+    schema = pyarrow.schema([batch.schema.field(name) for name in kept] + [pyarrow.field(output, ids.type)])
+    return type(batch).from_arrays([*(batch.column(name) for name in kept), ids], schema=schema)

@@ -1,0 +1,140 @@
+"""Blocks: documents on their way from a reader to the encoder, with the places that a run can be resumed at."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from numbatok.columns import Column
+
+#: Columns of a block's places.
+INPUT, POSITION, NUMBER = range(3)
+
+_DOCUMENT_COST = 64  # bytes of memory that a document takes besides its text
+
+
+class Fault(NamedTuple):
+    """Something that could not be encoded: the file, where in it (``"line 7"``, or nothing for all of it), and why."""
+
+    file: str
+    where: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.where}: {self.reason}" if self.where else f"{self.file}: {self.reason}"
+
+
+class InputError(ValueError):
+    """A file, or a line, row or document of one, that cannot be encoded; the message says which, and why."""
+
+
+@dataclass
+class Block:
+    """Documents in order, of one file or of several.
+
+    Attributes
+    ----------
+    texts : the documents
+    places : int64[documents, 3], for each the number of its input; the position behind it, in bytes of the text of a
+        file, decompressed, or in rows; and its number in the file, counted as people do
+    consumed : bytes of all inputs, as they are on the disk, that have been read once this block has
+    faults : what could not be read, each with the number of the document before which it stood
+    carried : a pyarrow.Table of columns that go with the documents, or None
+    part : None; or of a document that is too long for a block the bytes that come next: ``texts`` is empty then, and
+        ``places`` is the document's. A fault means that the rest of it cannot be read.
+    more : whether more parts of it come
+    """
+
+    texts: Column
+    places: npt.NDArray[np.int64]
+    consumed: int = 0
+    faults: list[tuple[int, Fault]] = field(default_factory=list)
+    carried: Any = None
+    part: bytes | None = None
+    more: bool = False
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def slice(self, begin: int, end: int) -> "Block":
+        """Some of the documents; faults stay with the document that they stood before, or behind the last."""
+        is_last = end == len(self)
+        faults = [(at - begin, fault) for at, fault in self.faults if begin <= at and (at < end or is_last)]
+        carried = None if self.carried is None else self.carried.slice(begin, end - begin)
+        texts = self.texts.take(np.arange(begin, end))
+        return replace(self, texts=texts, places=self.places[begin:end], faults=faults, carried=carried)
+
+    def without(self, bad: dict[int, Fault]) -> "Block":
+        """The block without some documents, which are faults now."""
+        if not bad:
+            return self
+        is_bad = np.zeros(len(self) + 1, np.int64)
+        is_bad[list(bad)] = 1
+        before = np.cumsum(is_bad) - is_bad  # how many bad ones stand before each document
+        faults = sorted([*self.faults, *bad.items()], key=lambda item: item[0])
+        kept = np.flatnonzero(is_bad[:-1] == 0)
+        return replace(
+            self,
+            texts=self.texts.take(kept),
+            places=self.places[kept],
+            faults=[(at - int(before[at]), fault) for at, fault in faults],
+            carried=None if self.carried is None else self.carried.take(kept),
+        )
+
+
+def nothing() -> Block:
+    """A block without documents."""
+    none = np.empty(0, np.int64)
+    return Block(Column(none, none, None), np.empty((0, 3), np.int64))
+
+
+def _joined(blocks: list[Block]) -> Block:
+    if len(blocks) == 1:
+        return blocks[0]
+    faults, done = [], 0
+    for block in blocks:
+        faults += [(done + at, fault) for at, fault in block.faults]
+        done += len(block)
+    carried = None
+    if blocks[0].carried is not None:
+        from numbatok.rows import library
+
+        carried = library("pyarrow", "arrow", "carrying columns").concat_tables([block.carried for block in blocks])
+    return Block(
+        Column.joined([block.texts for block in blocks]),
+        np.concatenate([block.places for block in blocks]),
+        blocks[-1].consumed,
+        faults,
+        carried,
+    )
+
+
+def resized(blocks: Iterable[Block], size: int) -> Iterator[Block]:
+    """The same documents in blocks of about ``size`` bytes: of many small files, or of rows that are large."""
+    waiting: list[Block] = []
+    held = 0
+    for block in blocks:
+        if block.part is not None:
+            if waiting:
+                yield _joined(waiting)
+            waiting, held = [], 0
+            yield block
+            continue
+        # Of empty documents there may not be any number in a block either.
+        ends = np.append(0, np.cumsum(block.texts.lengths + _DOCUMENT_COST))
+        done = 0
+        while held + int(ends[-1] - ends[done]) > size:
+            stop = int(np.searchsorted(ends, ends[done] + size - held, side="right")) - 1
+            if stop == done and not waiting:  # one that is longer than a block
+                stop += 1
+            if stop > done:
+                waiting.append(block.slice(done, stop))
+            yield _joined(waiting)
+            waiting, held, done = [], 0, stop
+        if done < len(block) or len(block) == 0:
+            waiting.append(block.slice(done, len(block)) if done else block)
+        held += int(ends[-1] - ends[done])
+    if waiting:
+        yield _joined(waiting)

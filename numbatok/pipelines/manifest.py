@@ -1,0 +1,117 @@
+"""The manifest: what a run was asked for, and what it has made; while it goes on, where it stands."""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from numbatok.parts import Parts
+from numbatok.pipelines.writers import PARTIAL
+
+NAME = "manifest.json"
+UNFINISHED = "manifest.unfinished.json"
+
+_SHARD_FILE = re.compile(r"tokens-\d{5,}\.\w+(\.npy)?(\.partial)?")
+
+
+def digest_of(parts: Parts) -> str:
+    """The SHA-256 of what a tokenizer consists of, its name left out: the same for all that are equal."""
+    digest = hashlib.sha256()
+    _feed(digest, parts)
+    return digest.hexdigest()
+
+
+def _feed(digest: Any, value: Any) -> None:
+    """Add a value, each with its kind and size, so that no two are written alike."""
+    if is_dataclass(value):
+        digest.update(f"{type(value).__name__}(".encode())
+        for part in fields(value):
+            if part.compare:
+                digest.update(f"{part.name}=".encode())
+                _feed(digest, getattr(value, part.name))
+        digest.update(b")")
+    elif isinstance(value, np.ndarray):
+        digest.update(f"array {value.dtype.str} {value.shape}".encode())
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, Mapping):
+        _feed(digest, sorted(value.items()))
+    elif isinstance(value, set | frozenset):
+        _feed(digest, sorted(value))
+    elif isinstance(value, list | tuple):
+        digest.update(f"sequence {len(value)}:".encode())
+        for item in value:
+            _feed(digest, item)
+    elif isinstance(value, str | bytes):
+        data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+        digest.update(f"{type(value).__name__} {len(data)}:".encode())
+        digest.update(data)
+    elif value is None or isinstance(value, bool | int | float):
+        digest.update(f"{value!r};".encode())
+    elif hasattr(value, "__iter__"):  # AddedTokens
+        _feed(digest, list(value))
+    else:
+        raise AssertionError(f"{type(value).__name__} is not known to the digest of tokenizers")
+
+
+def write(folder: Path, name: str, content: dict[str, Any]) -> None:
+    """Write a manifest, whole or not at all."""
+    partial = folder / (name + PARTIAL)
+    with open(partial, "w", encoding="utf-8", newline="\n") as file:
+        json.dump(content, file, ensure_ascii=False, indent=1)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, folder / name)
+
+
+def read(folder: Path, name: str) -> dict[str, Any] | None:
+    """The content of a manifest, or None where there is none. Raises ValueError for what is none."""
+    try:
+        content = json.loads((folder / name).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise ValueError(f"{folder / name}: not a manifest of numbatok: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != "numbatok tokens":
+        raise ValueError(f"{folder / name}: not a manifest of numbatok")
+    return content
+
+
+def compare(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """ValueError that names what differs between a run that was begun in a folder, and the one that is asked for."""
+    differing = [
+        f"{name} ({found['settings'].get(name)!r}, now {value!r})"
+        for name, value in wanted["settings"].items()
+        if found["settings"].get(name) != value
+    ]
+    if found["tokenizer"]["sha256"] != wanted["tokenizer"]["sha256"]:
+        differing.insert(0, "tokenizer")
+    if found["inputs"] != wanted["inputs"]:
+        differing.append("inputs, or their sizes")
+    if differing:
+        raise ValueError(
+            f"{folder} holds the output of a run that differs in: {'; '.join(differing)}. Go on with the same, name "
+            "another folder, or pass overwrite=True to begin anew"
+        )
+
+
+def shard_files(folder: Path) -> list[Path]:
+    """The files in a folder that are named as shards are, whole or not."""
+    return [path for path in folder.iterdir() if _SHARD_FILE.fullmatch(path.name)]
+
+
+def remove_partial(folder: Path, whole: set[str]) -> None:
+    """Remove what an earlier run has left: files that were not whole, or that it did not come to enter."""
+    for path in shard_files(folder):
+        if path.name not in whole:
+            path.unlink()
+    for name in (NAME, UNFINISHED):
+        with suppress(FileNotFoundError):
+            (folder / (name + PARTIAL)).unlink()

@@ -1,0 +1,779 @@
+"""From files to shards of ids: every input by every output, resuming, and what is wrong with inputs and disks."""
+
+import bz2
+import errno
+import gzip
+import hashlib
+import io
+import json
+import logging
+import lzma
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import numbatok
+import small
+from numbatok import cli
+from numbatok.pipelines import InputError, encode_files, sink, writers
+from numbatok.pipelines import run as run_module
+from numbatok.pipelines.blocks import Block, resized
+from numbatok.pipelines.manifest import digest_of
+
+TEXTS = [
+    "Hello world",
+    "naïve ☃ 日本",
+    "",
+    "the quick brown fox " * 40,
+    'quotes " and \\ and <|endoftext|> inside',
+    *(f"document {number} of many\ttab" for number in range(60)),
+]
+END = small.ADDED[small.END]
+FORMATS = ("bin", "npy", "megatron", "parquet", "arrow")
+COMPRESSIONS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, "": bytes}
+
+
+def pyarrow():
+    return pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+
+def needs_pyarrow(kind):
+    if kind in ("parquet", "arrow"):
+        pyarrow()
+
+
+def write_input(folder, kind, texts, name="input"):
+    """A file of a kind with these texts; nulls where that can be."""
+    if kind == "text":
+        path = folder / f"{name}.txt"
+        path.write_bytes("\n".join(texts).encode() + b"\n")
+    elif kind == "jsonl":
+        path = folder / f"{name}.jsonl"
+        lines = [json.dumps({"id": n, "text": text, "url": f"u{n}"}) for n, text in enumerate(texts)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    else:
+        pa = pyarrow()
+        table = pa.table({"id": list(range(len(texts))), "text": texts, "url": [f"u{n}" for n in range(len(texts))]})
+        path = folder / f"{name}.{kind}"
+        if kind == "parquet":
+            from pyarrow import parquet
+
+            parquet.write_table(table, path, row_group_size=max(len(texts) // 3, 1))
+        else:
+            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table, max_chunksize=max(len(texts) // 3, 1))
+    return path
+
+
+def contents(folder):
+    """The bytes of all files in a folder."""
+    return {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+
+
+def listed(tokens):
+    return [ids.tolist() for ids in tokens]
+
+
+def check(tokens, tokenizer, texts, end=None):
+    """What is read back is what encoding in memory gives."""
+    expected = [[*tokenizer.encode(text).tolist(), *([] if end is None else [end])] for text in texts]
+    assert listed(tokens) == expected
+    assert len(tokens) == len(texts)
+    assert tokens.tokens == sum(map(len, expected))
+    assert tokens[:].tolist() == expected
+    assert tokens[1::3].tolist() == expected[1::3]
+    assert tokens[::-2].tolist() == expected[::-2]
+    assert tokens[-1].tolist() == expected[-1]
+    tokens.verify()
+
+
+# --- every input by every output ---
+
+
+@pytest.mark.parametrize("output_format", FORMATS)
+@pytest.mark.parametrize("kind", ["text", "jsonl", "parquet", "arrow"])
+def test_every_input_by_every_output(tmp_path, small_ranks, kind, output_format):
+    needs_pyarrow(kind)
+    needs_pyarrow(output_format)
+    path = write_input(tmp_path, kind, TEXTS)
+    out = tmp_path / "out"
+    report = encode_files(
+        small_ranks, path, out, separator="\n", output_format=output_format, shard_size=500, append_eos=True
+    )
+    tokens = numbatok.open_tokens(out)
+    check(tokens, small_ranks, TEXTS, END)
+    assert report.documents == len(TEXTS)
+    assert report.tokens == tokens.tokens
+    assert report.bytes == report.encoded_bytes == sum(len(text.encode()) for text in TEXTS)
+    assert report.shards == tokens.shards > 3
+    assert (report.faults, report.nulls) == (0, 0)
+    assert tokens.decode(1, small_ranks) == TEXTS[1] + small.END
+    assert not [name for name in os.listdir(out) if "partial" in name or "unfinished" in name]
+
+
+@pytest.mark.parametrize("suffix", COMPRESSIONS)
+@pytest.mark.parametrize("kind", ["text", "jsonl"])
+def test_compressed_inputs(tmp_path, small_ranks, kind, suffix):
+    plain = write_input(tmp_path, kind, TEXTS)
+    packed = tmp_path / (plain.name + suffix)
+    data = plain.read_bytes()
+    cut = len(data) // 2
+    plain.unlink()
+    compress = COMPRESSIONS[suffix]
+    packed.write_bytes(compress(data[:cut]) + compress(data[cut:]))  # two members
+    encode_files(small_ranks, packed, tmp_path / "out", separator="\n")
+    check(numbatok.open_tokens(tmp_path / "out"), small_ranks, TEXTS)
+
+
+def test_zstandard(tmp_path, small_ranks):
+    pa = pyarrow()
+    data = "\n".join(TEXTS).encode()
+    packed = tmp_path / "corpus.txt.zst"
+    packed.write_bytes(pa.compress(data, "zstd", asbytes=True))
+    encode_files(small_ranks, packed, tmp_path / "out", separator="\n")
+    check(numbatok.open_tokens(tmp_path / "out"), small_ranks, TEXTS)
+
+
+def test_standard_input(tmp_path, small_ranks, monkeypatch):
+    for number, data in enumerate(("\n".join(TEXTS).encode(), gzip.compress("\n".join(TEXTS).encode()))):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        out = tmp_path / str(number)
+        encode_files(small_ranks, "-", out, separator="\n")
+        check(numbatok.open_tokens(out), small_ranks, TEXTS)
+
+
+def test_directories_and_patterns(tmp_path, small_ranks):
+    corpus = tmp_path / "corpus"
+    for name in ("b.txt", "a.txt", "deeper/c.txt", "_hidden.txt", ".hidden/d.txt"):
+        path = corpus / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    encode_files(small_ranks, corpus, tmp_path / "all")
+    check(numbatok.open_tokens(tmp_path / "all"), small_ranks, ["a.txt", "b.txt", "deeper/c.txt"])
+    encode_files(small_ranks, [corpus / "**" / "*.txt"], tmp_path / "some")
+    check(numbatok.open_tokens(tmp_path / "some"), small_ranks, ["_hidden.txt", "a.txt", "b.txt", "deeper/c.txt"])
+    with pytest.raises(FileNotFoundError, match="missing"):
+        encode_files(small_ranks, corpus / "missing*", tmp_path / "none")
+
+
+def test_output_below_the_input_is_not_read(tmp_path, small_ranks):
+    write_input(tmp_path, "text", TEXTS)
+    for _ in range(2):
+        report = encode_files(small_ranks, tmp_path, tmp_path / "out", separator="\n")
+        assert report.documents == len(TEXTS)
+
+
+def test_a_pipe_that_is_still_open_does_not_keep_a_run_from_ending(tmp_path):
+    """Ctrl-C while standard input has nothing to say."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(numbatok.__file__).parent.parent)}
+    arguments = [sys.executable, "-m", "numbatok", "encode", "-", "-o", f"{tmp_path}/out/", "--lines"]
+    run = subprocess.Popen(
+        arguments, env=environment, cwd=Path(__file__).parent, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    while not (tmp_path / "out").exists():
+        time.sleep(0.05)
+        assert run.poll() is None
+    time.sleep(0.5)
+    run.send_signal(signal.SIGINT)
+    assert run.wait(30) == 130
+    assert b"Fatal" not in run.stderr.read()
+    run.stdin.close()
+    run.stderr.close()
+
+
+@pytest.mark.parametrize("block", [7, 16, 64, 1000])
+@pytest.mark.parametrize("separator", ["\n", "<sep>", "aa", None])
+def test_documents_across_blocks_and_in_parts(tmp_path, small_ranks, monkeypatch, separator, block):
+    monkeypatch.setattr(run_module, "_block_bytes", lambda memory: block)
+    data = {
+        None: "one file, ☃ one document\n" * 9,
+        "\n": "\n".join(TEXTS[:8]),
+        "<sep>": "<sep>".join(["a<se", "", "p>b", "x" * 100, "<", "☃☃☃☃☃☃☃☃", "sep>", ""]),
+        "aa": "aaaaab" * 9 + "a",
+    }[separator]
+    texts = [data] if separator is None else data.split(separator)
+    if separator is not None and not texts[-1]:
+        texts.pop()
+    path = tmp_path / "input.txt"
+    path.write_bytes(data.encode())
+    other = tmp_path / "input.txt.gz"
+    other.write_bytes(gzip.compress(data.encode()))
+    for output_format in ("bin", "megatron"):
+        out = tmp_path / output_format
+        encode_files(small_ranks, [path, other], out, separator=separator, output_format=output_format, append_eos=END)
+        check(numbatok.open_tokens(out), small_ranks, texts * 2, END)
+
+
+def test_documents_in_parts_in_a_table(tmp_path, small_ranks, monkeypatch):
+    pyarrow()
+    monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 16)
+    monkeypatch.setattr(writers, "_GROUP_IDS", 10)
+    path = write_input(tmp_path, "text", TEXTS)
+    encode_files(small_ranks, path, tmp_path / "out", separator="\n", output_format="parquet")
+    check(numbatok.open_tokens(tmp_path / "out"), small_ranks, TEXTS)
+
+
+def test_blocks_are_cut_and_joined():
+    from numbatok.columns import Column
+
+    def block(sizes):
+        places = np.array([[0, number, number] for number in range(len(sizes))], np.int64).reshape(-1, 3)
+        return Block(Column(np.zeros(len(sizes), np.int64), np.array(sizes, np.int64), None), places)
+
+    for size in (1, 100, 200, 1000, 10_000):
+        blocks = [block([]), block([500, 1, 2, 3]), block([5] * 10), block([0]), block([2000, 3, 90])]
+        made = list(resized(blocks, size))
+        given = [length for each in blocks for length in each.texts.lengths.tolist()]
+        assert [length for each in made for length in each.texts.lengths.tolist()] == given
+        assert all(len(each) <= 1 or sum(each.texts.lengths) <= size for each in made)
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "arrow"])
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_nulls(tmp_path, small_ranks, kind, output_format):
+    needs_pyarrow(kind)
+    needs_pyarrow(output_format)
+    texts = ["a", None, "", None, "the end"]
+    path = write_input(tmp_path, kind, texts)
+    out = tmp_path / "out"
+    report = encode_files(small_ranks, path, out, output_format=output_format, append_eos=END)
+    assert (report.documents, report.nulls) == (5, 2)
+    tokens = numbatok.open_tokens(out)
+    assert listed(tokens) == [[] if text is None else [*small_ranks.encode(text).tolist(), END] for text in texts]
+    if output_format in ("parquet", "arrow"):
+        assert tokens[:].validity.tolist() == [text is not None for text in texts]
+
+
+@pytest.mark.parametrize("output_format", ["parquet", "arrow"])
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "arrow"])
+def test_columns_are_carried_along(tmp_path, small_ranks, kind, output_format):
+    pa = pyarrow()
+    path = write_input(tmp_path, kind, TEXTS)
+    out = tmp_path / "out"
+    encode_files(small_ranks, [path, path], out, output_format=output_format, columns=["url", "id"], shard_size=400)
+    tables = []
+    for shard in numbatok.open_tokens(out).manifest["shards"]:
+        name = out / shard["files"][0]["name"]
+        if output_format == "parquet":
+            from pyarrow import parquet
+
+            tables.append(parquet.read_table(name))
+        else:
+            tables.append(pa.ipc.open_file(pa.OSFile(str(name))).read_all())
+    table = pa.concat_tables(tables)
+    assert table["ids"].type == pa.list_(pa.uint32())
+    numbers = [*range(len(TEXTS))] * 2
+    assert table["url"].to_pylist() == [f"u{n}" for n in numbers]
+    assert table["id"].to_pylist() == [str(n) if kind == "jsonl" else n for n in numbers]
+
+
+def test_types_of_ids(tmp_path, small_ranks, gpt2):
+    path = write_input(tmp_path, "text", TEXTS)
+    for dtype, size in ((None, 2), ("uint16", 2), (np.uint32, 4)):
+        encode_files(small_ranks, path, tmp_path / f"{dtype}", dtype=dtype)
+        tokens = numbatok.open_tokens(tmp_path / f"{dtype}")
+        assert tokens[0].itemsize == size
+        assert (tmp_path / f"{dtype}" / "tokens-00000.bin").stat().st_size == size * tokens.tokens
+    with pytest.raises(ValueError, match="uint16"):
+        encode_files(numbatok.get_encoding("cl100k_base"), path, tmp_path / "large", dtype="uint16")
+
+
+def test_megatron_index_is_as_megatron_reads_it(tmp_path, small_ranks):
+    path = write_input(tmp_path, "text", TEXTS)
+    encode_files(small_ranks, path, tmp_path / "out", separator="\n", output_format="megatron")
+    data = (tmp_path / "out" / "tokens-00000.idx").read_bytes()
+    assert data[:9] == b"MMIDIDX\x00\x00"
+    assert int.from_bytes(data[9:17], "little") == 1
+    assert data[17] == 8  # uint16
+    sequences, documents = np.frombuffer(data, "<u8", 2, 18).tolist()
+    assert (sequences, documents) == (len(TEXTS), len(TEXTS) + 1)
+    lengths = np.frombuffer(data, "<i4", sequences, 34)
+    pointers = np.frombuffer(data, "<i8", sequences, 34 + 4 * sequences)
+    assert lengths.tolist() == [len(small_ranks.encode(text)) for text in TEXTS]
+    assert pointers.tolist() == [0, *(2 * np.cumsum(lengths))[:-1].tolist()]
+    assert np.frombuffer(data, "<i8", documents, 34 + 12 * sequences).tolist() == list(range(documents))
+    assert len(data) == 34 + 12 * sequences + 8 * documents
+
+
+def test_offsets_and_npy_are_as_numpy_reads_them(tmp_path, small_ranks):
+    path = write_input(tmp_path, "text", TEXTS)
+    encode_files(small_ranks, path, tmp_path / "out", separator="\n", output_format="npy")
+    batch = small_ranks.encode_batch(TEXTS)
+    assert np.load(tmp_path / "out" / "tokens-00000.npy").tolist() == batch.ids.tolist()
+    assert np.load(tmp_path / "out" / "tokens-00000.offsets.npy").tolist() == batch.offsets.tolist()
+
+
+def test_manifest(tmp_path, small_ranks, small_merges):
+    path = write_input(tmp_path, "text", TEXTS)
+    out = tmp_path / "out"
+    encode_files(small_ranks, path, out, separator="\n", shard_size=300)
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["numbatok"] == numbatok.__version__
+    assert manifest["tokenizer"]["sha256"] == digest_of(small.by_ranks()._parts) != digest_of(small_merges._parts)
+    assert manifest["inputs"] == [{"path": str(path), "bytes": path.stat().st_size}]
+    for name in ("documents", "tokens", "bytes", "nulls"):
+        assert manifest[name] == sum(shard[name] for shard in manifest["shards"])
+    for shard in manifest["shards"]:
+        for file in shard["files"]:
+            data = (out / file["name"]).read_bytes()
+            assert (file["bytes"], file["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+    full = [shard["tokens"] * 2 >= 300 for shard in manifest["shards"]]
+    assert all(full[:-1])
+
+
+def test_digest_tells_tokenizers_apart():
+    gpt2 = numbatok.get_encoding("gpt2")
+    others = [
+        numbatok.get_encoding("cl100k_base"),
+        gpt2.add_special_tokens(["<x>"]),
+        gpt2.add_tokens(["<x>"]),
+        gpt2.with_dropout(0.5),
+        small.by_merges(),
+    ]
+    digests = {digest_of(tokenizer._content()) for tokenizer in (gpt2, *others)}
+    assert len(digests) == 6
+
+
+# --- arguments ---
+
+
+def test_arguments_are_checked(tmp_path, small_ranks):
+    path = write_input(tmp_path, "text", TEXTS)
+
+    def refused(match, error=ValueError, inputs=path, output=None, **options):
+        with pytest.raises(error, match=match):
+            encode_files(small_ranks, inputs, output or tmp_path / "out", **options)
+
+    refused("'bin' or", output_format="csv")
+    refused("'text' or", input_format="csv")
+    refused("'raise' or", on_error="ignore")
+    refused("at least", memory=1)
+    refused("at least 1", shard_size=0)
+    refused("must not be empty", separator="")
+    refused("no place for columns", columns=["id"])
+    refused("one str", TypeError, columns="id", output_format="parquet")
+    refused("no columns to carry", columns=["id"], output_format="parquet")
+    refused("'ids'", columns=["ids"], output_format="parquet")
+    refused("no token", append_eos="<nothing>")
+    refused("no id", append_eos=10**6)
+    refused("special token", allowed_special=["<nothing>"])
+    refused("once", inputs=["-", "-"])
+    refused("name another folder", output=tmp_path)
+    refused("such file", FileNotFoundError, inputs=tmp_path, output=tmp_path)
+    refused("this is a file", NotADirectoryError, output=path)
+    with pytest.raises(TypeError, match=r"numbatok\.Tokenizer"):
+        encode_files("gpt2", path, tmp_path / "out")
+    two = small_ranks.add_special_tokens(["</s>"])
+    with pytest.raises(ValueError, match="not certain"):
+        encode_files(two, path, tmp_path / "out", append_eos=True)
+
+
+def test_open_tokens_tells_what_is_wrong(tmp_path, small_ranks, small_merges):
+    with pytest.raises(FileNotFoundError, match="no manifest"):
+        numbatok.open_tokens(tmp_path)
+    path = write_input(tmp_path, "text", TEXTS)
+    out = tmp_path / "out"
+    encode_files(small_ranks, path, out, separator="\n")
+    tokens = numbatok.open_tokens(out / "manifest.json")
+    with pytest.raises(IndexError, match="document 65"):
+        tokens[len(TEXTS)]
+    with pytest.raises(TypeError, match="integer or a slice"):
+        tokens["a"]
+    with pytest.raises(ValueError, match="another tokenizer"):
+        tokens.decode(0, small_merges)
+    assert "65 documents" in repr(tokens)
+    data = (out / "tokens-00000.bin").read_bytes()
+    (out / "tokens-00000.bin").write_bytes(data[:-1] + b"\x01")
+    with pytest.raises(ValueError, match=r"tokens-00000\.bin: is not what was written"):
+        tokens.verify()
+    (out / "tokens-00000.bin").write_bytes(data[:-2])
+    with pytest.raises(ValueError, match="were written"):
+        numbatok.open_tokens(out)[0]
+    (out / "manifest.json").write_text("{}")
+    with pytest.raises(ValueError, match="not a manifest"):
+        numbatok.open_tokens(out)
+
+
+def test_nothing_to_encode(tmp_path, small_ranks):
+    path = tmp_path / "empty.txt"
+    path.write_bytes(b"")
+    assert encode_files(small_ranks, path, tmp_path / "a", separator="\n").documents == 0
+    tokens = numbatok.open_tokens(tmp_path / "a")
+    assert (len(tokens), tokens.tokens, tokens[:].tolist(), list(tokens)) == (0, 0, [], [])
+    assert encode_files(small_ranks, path, tmp_path / "b").documents == 1
+    assert listed(numbatok.open_tokens(tmp_path / "b")) == [[]]
+
+
+# --- faults ---
+
+
+def faulty(tmp_path, small_ranks, path, texts, named, **options):
+    """Check that a fault ends a run and is named, or is left out and named."""
+    with pytest.raises(InputError) as found:
+        encode_files(small_ranks, path, tmp_path / "raise", shard_size=100, **options)
+    assert named[0] in str(found.value)
+    assert not [name for name in os.listdir(tmp_path / "raise") if name.endswith(".partial")]
+    report = encode_files(small_ranks, path, tmp_path / "skip", shard_size=100, on_error="skip", **options)
+    assert listed(numbatok.open_tokens(tmp_path / "skip")) == [small_ranks.encode(text).tolist() for text in texts]
+    assert [str(fault) for fault in report.named_faults] == named
+    assert report.faults == len(named)
+
+
+def test_invalid_utf8(tmp_path, small_ranks, caplog):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(b"fine\n\xc3\nalso fine\nbad \xff\n")
+    named = [f"{path}: line 2: not UTF-8 at byte 0 of the text", f"{path}: line 4: not UTF-8 at byte 4 of the text"]
+    with caplog.at_level(logging.WARNING, "numbatok"):
+        faulty(tmp_path, small_ranks, path, ["fine", "also fine"], named, separator="\n")
+    assert [record.getMessage() for record in caplog.records] == [f"left out: {name}" for name in named]
+    encode_files(small_ranks, path, tmp_path / "replace", separator="\n", errors="replace")
+    texts = path.read_bytes().decode("utf-8", "replace").splitlines()
+    check(numbatok.open_tokens(tmp_path / "replace"), small_ranks, texts)
+
+
+@pytest.mark.parametrize("output_format", ["bin", "npy", "megatron", "parquet"])
+def test_invalid_utf8_in_parts(tmp_path, small_ranks, monkeypatch, output_format):
+    needs_pyarrow(output_format)
+    monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 16)
+    path = tmp_path / "bad.txt"
+    path.write_bytes(b"x" * 50 + b"\n" + b"y" * 50 + b"\xff" + b"z" * 50 + b"\nafter\n" + b"w" * 40 + b"\xff")
+    named = [f"{path}: line 2: not UTF-8", f"{path}: line 4: not UTF-8"]
+    faulty(tmp_path, small_ranks, path, ["x" * 50, "after"], named, separator="\n", output_format=output_format)
+    numbatok.open_tokens(tmp_path / "skip").verify()
+
+
+def test_broken_json_lines(tmp_path, small_ranks):
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(
+        b'{"text": "one"}\n\n{"text": "two"\n["text"]\n{"other": 1}\n{"text": 5}\n  \n{"text": "\xff"}\n'
+        b'{"text": "\\ud800 lone", "n": NaN}\n{"text": "last"} x\n' + b"[" * 100_000 + b"\n" + b'{"text": "end"}'
+    )
+    with pytest.raises(InputError, match=r"bad\.jsonl: line 3: not JSON"):
+        encode_files(small_ranks, path, tmp_path / "raise")
+    report = encode_files(small_ranks, path, tmp_path / "skip", on_error="skip")
+    check(numbatok.open_tokens(tmp_path / "skip"), small_ranks, ["one", "� lone", "end"])
+    assert [fault.where for fault in report.named_faults] == [f"line {n}" for n in (3, 4, 5, 6, 8, 10, 11)]
+    reasons = [fault.reason for fault in report.named_faults]
+    assert "object" in reasons[1]
+    assert "no field 'text', but 'other'" in reasons[2]
+    assert "must be a string, not int" in reasons[3]
+    assert "not UTF-8" in reasons[4]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+def test_truncated_and_damaged_compressed_files(tmp_path, small_ranks, suffix):
+    randomness = random.Random(5)
+    texts = [f"{number} {randomness.random()}" for number in range(20_000)]
+    data = "\n".join(texts).encode()
+    if suffix == ".zst":
+        packed = pyarrow().compress(data, "zstd", asbytes=True)
+    else:
+        packed = COMPRESSIONS[suffix](data)
+    path = tmp_path / f"input.txt{suffix}"
+    good = write_input(tmp_path, "text", ["after"], "later")
+    path.write_bytes(packed[: len(packed) * 2 // 3])
+    with pytest.raises(InputError, match=rf"input\.txt{suffix}"):
+        encode_files(small_ranks, [path, good], tmp_path / "raise", separator="\n")
+    report = encode_files(
+        small_ranks, [path, good], tmp_path / "skip", separator="\n", on_error="skip", shard_size=9999
+    )
+    assert report.faults == 1
+    assert report.named_faults[0].where == f"line {report.documents}"
+    check(numbatok.open_tokens(tmp_path / "skip"), small_ranks, [*texts[: report.documents - 1], "after"])
+
+
+def test_unreadable_files(tmp_path, small_ranks):
+    gone = tmp_path / "gone.txt"
+    gone.symlink_to(tmp_path / "nowhere")
+    good = write_input(tmp_path, "text", ["good"])
+    faulty(tmp_path, small_ranks, [gone, good], ["good"], [f"{gone}: No such file or directory"], separator="\n")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_bad_columnar_files(tmp_path, small_ranks, kind):
+    pyarrow()
+    good = write_input(tmp_path, kind, ["good"], "z")
+    whole = write_input(tmp_path, kind, TEXTS, "whole")
+    data = whole.read_bytes()
+    whole.write_bytes(data[: len(data) // 2])
+    with pytest.raises(InputError, match="whole"):
+        encode_files(small_ranks, [whole, good], tmp_path / "raise")
+    report = encode_files(small_ranks, [whole, good], tmp_path / "skip", on_error="skip")
+    assert report.faults == 1
+    assert listed(numbatok.open_tokens(tmp_path / "skip"))[-1] == small_ranks.encode("good").tolist()
+    for field, match in (("missing", "no column 'missing', but 'id', 'text', 'url'"), ("id", "strings")):
+        with pytest.raises(InputError, match=match):
+            encode_files(small_ranks, good, tmp_path / field, field=field)
+
+
+def test_mutated_files_end_in_errors_that_name_them(tmp_path, small_ranks):
+    pyarrow()
+    randomness = random.Random(3)
+    for kind in ("parquet", "arrow", "jsonl"):
+        data = bytearray(write_input(tmp_path, kind, TEXTS).read_bytes())
+        for turn in range(8):
+            mutated = bytearray(data)
+            for _ in range(3):
+                mutated[randomness.randrange(len(mutated))] ^= 1 << randomness.randrange(8)
+            path = tmp_path / f"mutated.{kind}"
+            path.write_bytes(mutated)
+            report = encode_files(small_ranks, path, tmp_path / f"{kind}{turn}", on_error="skip")
+            assert all(fault.file == str(path) for fault in report.named_faults)
+
+
+def test_disallowed_tokens(tmp_path, small_ranks):
+    path = tmp_path / "input.txt"
+    path.write_text(f"fine\nnot {small.END}\nfine too\n")
+    named = [f"{path}: line 2: the text has the disallowed special token '<|endoftext|>' at byte 4"]
+    options = {"separator": "\n", "allowed_special": (), "disallowed_special": "all"}
+    faulty(tmp_path, small_ranks, path, ["fine", "fine too"], named, **options)
+
+
+def test_full_disk(tmp_path, small_ranks, monkeypatch):
+    path = write_input(tmp_path, "text", TEXTS)
+    encode_files(small_ranks, path, tmp_path / "whole", separator="\n", shard_size=200)
+    room = 900
+    written = 0
+    write = writers.File.write
+
+    def limited(self, data):
+        nonlocal written
+        written += len(memoryview(data).cast("B"))
+        if written > room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        return write(self, data)
+
+    monkeypatch.setattr(writers.File, "write", limited)
+    with pytest.raises(OSError, match="No space left") as found:
+        encode_files(small_ranks, path, tmp_path / "out", separator="\n", shard_size=200)
+    assert "tokens-" in found.value.filename
+    assert not [name for name in os.listdir(tmp_path / "out") if name.endswith(".partial")]
+    with pytest.raises(FileNotFoundError, match="the same call again"):
+        numbatok.open_tokens(tmp_path / "out")
+    monkeypatch.undo()
+    report = encode_files(small_ranks, path, tmp_path / "out", separator="\n", shard_size=200)
+    assert 0 < report.encoded_bytes < report.bytes
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can mount a small file system")
+@pytest.mark.parametrize("output_format", ["bin", "parquet"])
+def test_full_file_system(tmp_path, small_ranks, output_format):
+    needs_pyarrow(output_format)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("no small file system can be mounted here")
+    try:
+        path = write_input(tmp_path, "text", [f"{number} {number**9}" for number in range(9000)])
+        with pytest.raises(OSError, match="No space left"):
+            encode_files(
+                small_ranks, path, disk / "out", separator="\n", output_format=output_format, shard_size=20_000
+            )
+        assert not [name for name in os.listdir(disk / "out") if name.endswith(".partial")]
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+# --- resuming ---
+
+
+def interrupted(small_ranks, monkeypatch, after, *arguments, **options):
+    """Run until so many blocks are written, and then raise."""
+    add = sink.Sink.add
+    count = 0
+
+    def counted(self, encoded):
+        nonlocal count
+        count += 1
+        if count > after:
+            raise KeyboardInterrupt
+        add(self, encoded)
+
+    monkeypatch.setattr(sink.Sink, "add", counted)
+    with pytest.raises(KeyboardInterrupt):
+        encode_files(small_ranks, *arguments, **options)
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("output_format", FORMATS)
+@pytest.mark.parametrize("kind", ["text", "gz", "jsonl", "parquet", "arrow"])
+def test_a_run_that_goes_on_makes_the_same(tmp_path, small_ranks, monkeypatch, kind, output_format):
+    needs_pyarrow(kind)
+    needs_pyarrow(output_format)
+    texts = [text for text in TEXTS if "\n" not in text] * 3
+    if kind == "gz":
+        path = tmp_path / "input.txt.gz"
+        path.write_bytes(gzip.compress("\n".join(texts).encode()))
+    else:
+        path = write_input(tmp_path, kind, texts)
+    bad = tmp_path / "bad.txt"
+    bad.write_bytes(b"\xff\nfine\n" * 10)
+    inputs = [path, bad, path] if kind in ("text", "gz") else [path, path]
+    options = {"separator": "\n", "output_format": output_format, "shard_size": 300, "on_error": "skip"}
+    monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 1000)
+    encode_files(small_ranks, inputs, tmp_path / "whole", **options)
+    for after in (1, 3, 6, 9):
+        monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 1000)
+        out = tmp_path / f"out{after}"
+        interrupted(small_ranks, monkeypatch, after, inputs, out, **options)
+        (out / "tokens-00099.bin.partial").write_bytes(b"left behind")
+        monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 777)
+        report = encode_files(small_ranks, inputs, out, **options)
+        assert report.encoded_bytes < report.bytes or after == 1
+        assert contents(out) == contents(tmp_path / "whole")
+
+
+def test_a_finished_run_is_left_alone(tmp_path, small_ranks):
+    path = write_input(tmp_path, "text", TEXTS)
+    first = encode_files(small_ranks, path, tmp_path / "out", separator="\n")
+    times = {name: os.stat(tmp_path / "out" / name).st_mtime_ns for name in os.listdir(tmp_path / "out")}
+    again = encode_files(small_ranks, path, tmp_path / "out", separator="\n")
+    assert (again.tokens, again.encoded_bytes) == (first.tokens, 0)
+    assert times == {name: os.stat(tmp_path / "out" / name).st_mtime_ns for name in os.listdir(tmp_path / "out")}
+
+
+def test_another_run_in_the_same_folder_is_refused(tmp_path, small_ranks, small_merges):
+    path = write_input(tmp_path, "text", TEXTS)
+    out = tmp_path / "out"
+    encode_files(small_ranks, path, out, separator="\n")
+    with pytest.raises(ValueError, match="tokenizer"):
+        encode_files(small_merges, path, out, separator="\n")
+    with pytest.raises(ValueError, match=r"separator \('\\n', now None\)"):
+        encode_files(small_ranks, path, out)
+    path.write_text("other")
+    with pytest.raises(ValueError, match="inputs, or their sizes"):
+        encode_files(small_ranks, path, out, separator="\n")
+    encode_files(small_ranks, path, out, separator="\n", overwrite=True)
+    check(numbatok.open_tokens(out), small_ranks, ["other"])
+    stranger = tmp_path / "other"
+    stranger.mkdir()
+    (stranger / "tokens-00000.bin").write_bytes(b"x")
+    with pytest.raises(ValueError, match="in the way"):
+        encode_files(small_ranks, path, stranger)
+
+
+def test_two_runs_at_once_are_refused(tmp_path, small_ranks):
+    fcntl = pytest.importorskip("fcntl", reason="no locks on this system")
+    path = write_input(tmp_path, "text", TEXTS)
+    out = tmp_path / "out"
+    out.mkdir()
+    handle = os.open(out, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        with pytest.raises(ValueError, match="another run"):
+            encode_files(small_ranks, path, out)
+    finally:
+        os.close(handle)
+
+
+SCRIPT = """
+import sys, numbatok
+from numbatok.pipelines import encode_files, run
+run._block_bytes = lambda memory: 20_000
+encode_files(
+    numbatok.get_encoding("gpt2"), sys.argv[1:-2], sys.argv[-2], separator="\\n", output_format=sys.argv[-1],
+    shard_size=60_000, append_eos=True, on_error="skip",
+)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+@pytest.mark.parametrize("output_format", ["bin", "parquet"])
+def test_killed_runs_go_on(tmp_path, gpt2, output_format):
+    needs_pyarrow(output_format)
+    randomness = random.Random(11)
+    texts = [" ".join(str(randomness.random()) for _ in range(randomness.randrange(40))) for _ in range(6000)]
+    data = "\n".join(texts).encode()
+    plain, packed = tmp_path / "a.txt", tmp_path / "b.txt.gz"
+    plain.write_bytes(data + b"\n\xff bad\n")
+    packed.write_bytes(gzip.compress(data, 1)[:-2000])
+    inputs = [str(plain), str(packed), str(plain)]
+
+    def start(out):
+        environment = {**os.environ, "PYTHONPATH": str(Path(numbatok.__file__).parent.parent)}
+        arguments = [sys.executable, "-c", SCRIPT, *inputs, str(out), output_format]
+        return subprocess.Popen(arguments, env=environment, cwd=Path(__file__).parent)
+
+    started = time.perf_counter()
+    assert start(tmp_path / "whole").wait() == 0
+    whole = time.perf_counter() - started
+    kills = 0
+    out = tmp_path / "out"
+    while True:
+        run = start(out)
+        if kills == 4:
+            assert run.wait() == 0
+            break
+        begun = len(contents(out)) if out.exists() else 0
+        # Some time after the first new shard, so that there is progress; the process takes a while to begin.
+        deadline = time.perf_counter() + 2 * whole + 10
+        while run.poll() is None and time.perf_counter() < deadline:
+            if out.exists() and len(list(out.iterdir())) > begun:
+                break
+            time.sleep(0.002)
+        time.sleep(randomness.random() * 0.3)
+        run.kill()
+        if run.wait() == 0:
+            break
+        kills += 1
+        manifests = [out / "manifest.json", out / "manifest.unfinished.json"]
+        shards = next((json.loads(path.read_text())["shards"] for path in manifests if path.exists()), [])
+        for shard in shards:
+            for file in shard["files"]:
+                assert hashlib.sha256((out / file["name"]).read_bytes()).hexdigest() == file["sha256"]
+    assert kills
+    assert contents(out) == contents(tmp_path / "whole")
+
+
+# --- the command line ---
+
+
+def test_command_line(tmp_path, capsys, monkeypatch):
+    path = write_input(tmp_path, "jsonl", ["Hello world", "again"])
+    out = tmp_path / "out"
+    options = ["--append-eos", "<|endoftext|>", "--dtype", "uint32", "--shard-size", "1MB", "--memory", "1GiB"]
+    assert cli.main(["encode", str(path), "-o", str(out), "--format", "npy", *options]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "2 documents, 5 tokens" in captured.err
+    assert listed(numbatok.open_tokens(out)) == [[15496, 995, 50256], [17776, 50256]]
+    assert cli.main(["encode", str(path), "-o", f"{tmp_path}/bin/", "--append-eos"]) == 0
+    assert listed(numbatok.open_tokens(tmp_path / "bin")) == [[15496, 995, 50256], [17776, 50256]]
+    text = tmp_path / "text.txt"
+    text.write_bytes(b"a\tb\n\xff\tc")
+    for separator, documents in ((["--lines"], 1), (["--separator", r"\t"], 1)):
+        folder = tmp_path / separator[0]
+        arguments = ["encode", str(text), "-o", str(folder), "--on-error", "skip", *separator]
+        assert cli.main(arguments) == 0
+        assert len(numbatok.open_tokens(folder)) == documents + (separator[0] != "--lines")
+        assert "left out" in capsys.readouterr().err or separator[0] != "--lines"
+
+
+def test_command_line_says_what_is_wrong(tmp_path, capsys):
+    path = write_input(tmp_path, "text", TEXTS)
+
+    def refused(match, *arguments):
+        assert cli.main(["encode", str(path), *map(str, arguments)]) != 0
+        err = capsys.readouterr().err
+        assert match in err
+        assert "Traceback" not in err
+
+    refused("name one with -o", "--lines")
+    refused("--format bin", "-o", tmp_path / "tokens.bin")
+    refused("--format megatron", "-o", tmp_path / "tokens.idx")
+    refused("one of them", "-o", tmp_path / "out", "--lines", "--separator", "x")
+    refused("not a size", "-o", tmp_path / "out", "--shard-size", "much")
+    refused("no place for columns", "-o", tmp_path / "out", "--columns", "a,b")
+    assert cli.main(["encode", str(path), "-o", str(tmp_path / "out"), "--format", "bin"]) == 0
+    refused("--overwrite", "-o", tmp_path / "out", "--lines")
+    missing = tmp_path / "missing.jsonl"
+    assert cli.main(["encode", str(missing), "-o", str(tmp_path / "other"), "--format", "bin"]) == 1
+    assert "missing.jsonl: no such file" in capsys.readouterr().err

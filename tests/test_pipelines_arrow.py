@@ -1,0 +1,165 @@
+"""Batches of other engines: record batches by themselves, Hugging Face's datasets, Dask, Ray with a killed actor."""
+
+import logging
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import numbatok
+import small
+from numbatok.pipelines.arrow import encode_record_batch
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+TEXTS = ["Hello world", None, "", "naïve ☃", *(f"number {n}" for n in range(20))]
+END = small.ADDED[small.END]
+
+
+@pytest.fixture
+def table():
+    return pa.table({"id": range(len(TEXTS)), "text": TEXTS, "url": [f"u{n}" for n in range(len(TEXTS))]})
+
+
+def rows(tokenizer, end=()):
+    """What is expected of all texts."""
+    return [None if text is None else [*tokenizer.encode(text).tolist(), *end] for text in TEXTS]
+
+
+def test_tables_and_record_batches(small_ranks, table):
+    made = encode_record_batch(table, small_ranks)
+    assert made.schema.names == ["id", "url", "ids"]
+    assert made["ids"].to_pylist() == rows(small_ranks)
+    assert made["ids"].type == pa.list_(pa.uint32())
+    batch = table.to_batches()[0].slice(1, 7)
+    made = encode_record_batch(batch, small_ranks, append_eos=True, columns=["text"], output="tokens")
+    assert isinstance(made, pa.RecordBatch)
+    assert made.schema.names == ["text", "tokens"]
+    assert made["tokens"].to_pylist() == rows(small_ranks, [END])[1:8]
+    assert len(encode_record_batch(table.slice(0, 0), small_ranks)) == 0
+
+
+def test_what_is_wrong_with_a_batch(small_ranks, table):
+    with pytest.raises(TypeError, match="not dict"):
+        encode_record_batch({}, small_ranks)
+    with pytest.raises(ValueError, match="no column 'words', but 'id', 'text', 'url'"):
+        encode_record_batch(table, small_ranks, "words")
+    with pytest.raises(ValueError, match="choose another name"):
+        encode_record_batch(table, small_ranks, output="url")
+    with pytest.raises(TypeError, match="strings"):
+        encode_record_batch(table, small_ranks, "id")
+    with pytest.raises(ValueError, match="no token"):
+        encode_record_batch(table, small_ranks, append_eos="<nothing>")
+
+
+def test_batches_as_spark_hands_them_out(small_ranks, table):
+    def encode(batches):
+        return (encode_record_batch(batch, small_ranks) for batch in batches)
+
+    made = pa.Table.from_batches(list(encode(table.to_batches(max_chunksize=5))))
+    assert made["ids"].to_pylist() == rows(small_ranks)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_hugging_face_datasets(small_ranks, table):
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    dataset = datasets.Dataset(table).with_format("arrow")
+    made = dataset.map(lambda part: encode_record_batch(part, small_ranks), batched=True, batch_size=7)
+    assert made.with_format(None)["ids"][:] == rows(small_ranks)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_dask(small_ranks, table):
+    dask = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    frame = dask.from_pandas(table.to_pandas(), npartitions=3)
+    made = frame.map_partitions(
+        lambda part: encode_record_batch(pa.Table.from_pandas(part, preserve_index=False), small_ranks).to_pandas(),
+        meta={"id": "int64", "url": "object", "ids": "object"},
+    ).compute(scheduler="threads")
+    assert [None if ids is None else ids.tolist() for ids in made["ids"]] == rows(small_ranks)
+
+
+@pytest.fixture(scope="module")
+def ray():
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    pytest.importorskip("ray.data", reason="Ray Data is not installed")
+    path = os.pathsep.join([os.path.dirname(os.path.dirname(numbatok.__file__)), os.path.dirname(__file__)])
+    ray.init(
+        num_cpus=3,
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=200 << 20,
+        runtime_env={"env_vars": {"PYTHONPATH": path}},
+    )
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    yield ray
+    ray.shutdown()
+
+
+@pytest.mark.ray
+@pytest.mark.filterwarnings("ignore")
+def test_ray(ray, small_ranks, tmp_path):
+    """A folder of Parquet to a folder of Parquet by two actors, one of which is killed meanwhile."""
+    from pyarrow import parquet
+
+    from numbatok.pipelines import ray as pipeline
+
+    texts = [f"document {number} {'x' * (number % 50)}" for number in range(4000)]
+    (tmp_path / "in").mkdir()
+    for part in range(8):
+        numbers = range(part, 4000, 8)
+        part_of = pa.table({"id": list(numbers), "text": [texts[n] for n in numbers]})
+        parquet.write_table(part_of, tmp_path / "in" / f"{part}.parquet")
+    pids = tmp_path / "pids"
+    pids.mkdir()
+
+    def noted(table):
+        """Slow batches down, and say which process runs."""
+        (pids / str(os.getpid())).touch()
+        time.sleep(0.1)
+        return table
+
+    class Slow(pipeline._Actor):
+        def __call__(self, table):
+            return noted(super().__call__(table))
+
+    original, pipeline._Actor = pipeline._Actor, Slow
+    try:
+        dataset = ray.data.read_parquet(str(tmp_path / "in")).repartition(20)
+        encoded = pipeline.encode(dataset, small_ranks, append_eos=True, actors=2, batch_size=100)
+    finally:
+        pipeline._Actor = original
+
+    killed = []
+
+    def kill():
+        deadline = time.time() + 50
+        while time.time() < deadline and not killed:
+            found = list(pids.iterdir())
+            if len(found) >= 2:
+                time.sleep(0.3)
+                os.kill(int(found[0].name), signal.SIGKILL)
+                killed.append(found[0].name)
+            time.sleep(0.02)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    encoded.write_parquet(str(tmp_path / "out"))
+    killer.join()
+    assert killed
+    made = parquet.read_table(tmp_path / "out").sort_by("id")
+    assert made["id"].to_pylist() == list(range(4000))
+    assert made["ids"].to_pylist() == [[*small_ranks.encode(text).tolist(), END] for text in texts]
+
+
+@pytest.mark.ray
+def test_what_is_wrong_with_a_call_for_ray(small_ranks):
+    pytest.importorskip("ray.data", reason="Ray Data is not installed")
+    from numbatok.pipelines import ray as pipeline
+
+    with pytest.raises(TypeError, match=r"numbatok\.Tokenizer"):
+        pipeline.encode(None, "gpt2")
+    with pytest.raises(ValueError, match="no token"):
+        pipeline.encode(None, small_ranks, append_eos="<nothing>")
