@@ -87,13 +87,14 @@ class ListEncoder:
 
     def list_of(self, ids: Ids) -> list[int]:
         """Ids as a list."""
-        return self._listed(ids, np.array([0, len(ids)]))[0]
+        return self.listed(ids, np.array([0, len(ids)]))[0]
 
     def lists_of(self, batch: TokenBatch) -> list[list[int]]:
         """Each document's ids as a list."""
-        return self._listed(batch.ids, batch.offsets)
+        return self.listed(batch.ids, batch.offsets)
 
-    def _listed(self, ids: Ids, offsets: npt.NDArray[np.int64]) -> list[list[int]]:
+    def listed(self, ids: Ids, offsets: npt.NDArray[np.int64]) -> list[list[int]]:
+        """The ids from each offset to the next as a list."""
         made: list[list[int]] = []
         listing = np.array([id(self._integers), self._known, id(made)])
         count = len(offsets) - 1
