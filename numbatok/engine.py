@@ -40,7 +40,7 @@ from numbatok.parallel import ParallelCall, longest_whole, threads_for
 from numbatok.parts import Parts
 from numbatok.scratch import Scratch
 from numbatok.templates import Text
-from numbatok.text import as_bytes, raise_invalid, repair_surrogates
+from numbatok.text import WELL_FORMED, as_bytes, raise_invalid, repair_surrogates
 from numbatok.threads import parallel_region, threads_of
 from numbatok.view import view_of
 
@@ -647,7 +647,8 @@ class Engine:
     def _prepare(source: Any, errors: str, where: str = "") -> npt.NDArray[np.uint8]:
         """The UTF-8 of a text that is not a well-formed ``str``: repaired, checked, or refused."""
         if isinstance(source, str):
-            return np.frombuffer(repair_surrogates(source).encode(), np.uint8)
+            repaired = source if errors == WELL_FORMED else repair_surrogates(source)
+            return np.frombuffer(repaired.encode(), np.uint8)
         data = as_bytes(source, where)
         if text.first_invalid_utf8(address_of(data), len(data)) < 0:
             return data

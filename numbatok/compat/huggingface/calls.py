@@ -12,6 +12,7 @@ from numbatok.compat.huggingface.model import Located, Model
 from numbatok.compat.huggingface.settings import Padding, Truncation
 from numbatok.documents import Frame
 from numbatok.ids import Ids, Offsets
+from numbatok.text import WELL_FORMED
 from numbatok.windows import Cut, Texts, checked_cut, cut_texts, kept_lengths, texts_of_words
 
 _AT_ONCE = 256  # rows whose lists of ids are made together
@@ -109,7 +110,13 @@ class Encoded:
         self.width = 0  # that encodings are padded to
         self._lists: dict[int, list[int]] = {}
         self._lock = threading.Lock()
-        self.ids, self.edges = self._encode()
+        try:
+            self.ids, self.edges = self._encode()
+        except UnicodeEncodeError as error:
+            raise TypeError(
+                f"a text must be a str of Unicode characters, and {error.object[error.start : error.end]!r} at index "
+                f"{error.start} of one is none: {error.reason}"
+            ) from None
         self._bounds: list[int] = self.edges.tolist()
 
     def _encode(self) -> tuple[Ids, Offsets]:
@@ -121,9 +128,9 @@ class Encoded:
         if cut is None and not first.is_words and not dropout:
             actions = settings.model.actions(settings.specials_as_text)
             if second is None and len(first.flat) == 1:
-                ids = engine.encode(first.flat[0], actions, "strict", self._special, None)
+                ids = engine.encode(first.flat[0], actions, WELL_FORMED, self._special, None)
                 return ids, np.array([0, len(ids)])
-            call = Call(actions, "strict", self._special)
+            call = Call(actions, WELL_FORMED, self._special)
             encoded = engine.encode_batch(first.flat, None if second is None else second.flat, call)
             return encoded.ids.astype(np.uint32, copy=False), encoded.offsets
         if cut is None:
@@ -141,13 +148,13 @@ class Encoded:
             for side in (first, second):
                 if side is not None:
                     side.__dict__.pop("encoded", None)
-        return batch.ids, batch.offsets  # type: ignore[return-value]
+        return batch.ids, batch.offsets
 
     def _refuse_long(self, texts: Texts, cut: Cut) -> None:
         """ValueError for a text that is too long, where only second texts are cut and there are none."""
         assert cut.max_length is not None
         room = cut.max_length - (self._settings.model.specials_added(False) if self._special else 0)
-        if room >= 0 and (np.diff(texts.offsets) > room).any():
+        if room > 0 and (np.diff(texts.offsets) > room).any():
             raise ValueError('the truncation strategy "only_second" cuts second texts, and there is none')
 
     def _check_stride(self, frame: Frame, texts: Texts, others: Texts | None, cut: Cut) -> None:

@@ -147,9 +147,8 @@ class Columns:
         fillings: Iterable[Any] = (pad_id, pad_type_id, pad_token, None, (0, 0), 1, 0)
         for name, filling in zip(_LISTS, fillings, strict=True):
             own = getattr(self, name)
-            setattr(
-                self, name, [*repeat(filling, count), *own] if direction == "left" else [*own, *repeat(filling, count)]
-            )
+            filled = [filling] * count
+            setattr(self, name, filled + own if direction == "left" else own + filled)
         if direction == "left":
             self.ranges = {which: (start + count, stop + count) for which, (start, stop) in self.ranges.items()}
 

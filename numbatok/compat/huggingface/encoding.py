@@ -200,6 +200,7 @@ class Encoding:
     def pad(
         self,
         length: int,
+        *,
         direction: str = "right",
         pad_id: int = 0,
         pad_type_id: int = 0,

@@ -3,11 +3,13 @@
 import functools
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from numbatok.added_tokens import AddedToken, AddedTokens
 from numbatok.calls import Call
 from numbatok.compat.huggingface.columns import Columns
 from numbatok.engine import Encoded as EngineEncoded
@@ -17,7 +19,8 @@ from numbatok.lists import ListEncoder
 from numbatok.loading import byte_level
 from numbatok.offsets import trimmed_blanks
 from numbatok.parts import Parts
-from numbatok.templates import Special, Trim
+from numbatok.templates import Piece, Special, Text
+from numbatok.text import WELL_FORMED
 from numbatok.tokenizer import Tokenizer
 
 
@@ -35,6 +38,17 @@ class Located(NamedTuple):
     edges: Offsets
     offsets: npt.NDArray[np.int64]
     words: npt.NDArray[np.int32]
+
+
+_TRIMMING = ("ByteLevel", "RobertaProcessing")
+
+
+class _Processor(NamedTuple):
+    """A post-processor: its type, and whether it trims offsets, and how."""
+
+    kind: str
+    trims: bool = False
+    keeps_first: bool = True
 
 
 class Model:
@@ -77,7 +91,22 @@ class Model:
     def names(self) -> dict[int, str]:
         """The spelling of each id."""
         names = {number: name for name, number in self.vocab.items()}
-        return names | {token.id: token.content for token in reversed(self.parts.added_tokens)}
+        return names | {token.id: self._sought(token) for token in reversed(self.parts.added_tokens)}
+
+    def _sought(self, token: AddedToken) -> str:
+        """What an added token is in a text where it is looked for, which is also what ``tokenizers`` calls its id."""
+        normalizer = self.parts.normalizer
+        return normalizer.normalize(token.content) if token.normalized and normalizer is not None else token.content
+
+    @functools.cached_property
+    def decoding(self) -> Tokenizer:
+        """The tokenizer to decode with, which makes of added tokens that are looked for normalized just that."""
+        tokens = self.parts.added_tokens
+        sought = {token.id: replace(token, content=self._sought(token)) for token in tokens}
+        if all(sought[token.id].content == token.content for token in tokens):
+            return self.core
+        distinct = {token.content: token for token in sought.values() if token.content}
+        return Tokenizer(replace(self.parts, added_tokens=AddedTokens(distinct.values()), name=""))
 
     @functools.cached_property
     def _varying(self) -> frozenset[int]:
@@ -89,18 +118,20 @@ class Model:
         )
 
     @functools.cached_property
-    def _processors(self) -> frozenset[str]:
-        """The types of the post-processors."""
+    def _processors(self) -> tuple["_Processor", ...]:
+        """The post-processors, in order."""
         if self.parts.settings is None:
-            return frozenset({"ByteLevel"})  # as Tokenizer.save writes it
-        found: set[str] = set()
+            return (_Processor("TemplateProcessing"),)
+        found = []
         left = [json.loads(self.parts.settings)["post_processor"]]
         while left:
             step = left.pop()
-            if step is not None:
-                found.add(step["type"])
-                left += step.get("processors", ())
-        return frozenset(found)
+            if step is not None and step["type"] == "Sequence":
+                left += reversed(step["processors"])
+            elif step is not None:
+                trims = step["type"] in _TRIMMING and step.get("trim_offsets", True)
+                found.append(_Processor(step["type"], trims, step.get("add_prefix_space", True)))
+        return tuple(found)
 
     def specials_added(self, is_pair: bool) -> int:
         """How many special tokens the template puts around a text, or a pair."""
@@ -116,7 +147,7 @@ class Model:
 
     def encode(self, texts: list[str], specials_as_text: bool) -> EngineEncoded:
         """The ids of texts, without a template."""
-        return self.engine.encode_batch(texts, None, Call(self.actions(specials_as_text), "strict", None))
+        return self.engine.encode_batch(texts, None, Call(self.actions(specials_as_text), WELL_FORMED, None))
 
     def locate(self, texts: list[str], specials_as_text: bool, encoded: EngineEncoded | None = None) -> Located:
         """All about the ids of texts."""
@@ -144,45 +175,62 @@ class Model:
     def _string_of(self, number: int, found: str) -> str:
         """The string of an added token as it stands in a text."""
         normalizer = self.parts.normalizer
-        for token in self.parts.added_tokens:
-            if token.id == number and token.normalized and normalizer is not None:
-                return normalizer.normalize(found)
-        return found
+        token = next(token for token in self.parts.added_tokens if token.id == number)
+        return normalizer.normalize(found) if token.normalized and normalizer is not None else found
 
     # --- post-processing ---
 
     def process(self, first: Columns, second: Columns | None, special: bool) -> Columns:
         """One encoding from a text's, or those of a pair, in the template. The given ones are used up."""
         sides = [first] if second is None else [first, second]
-        if not self._processors:
-            if second is None:
-                return first
-            first.set_sequence(0)
-            second.set_sequence(1)
-            return _merged(sides)
+        if not self._processors and second is None:
+            return first
         for number, side in enumerate(sides):
-            side.type_ids = [number] * len(side)
-            for each in (side, *side.overflowing):
-                each.set_sequence(number)
-        frame = self.engine.frame(second is not None, special)
-        has_specials = any(isinstance(piece, Special) for piece in frame.pieces)
-        for trim in self.parts.trims:
-            for which, side in zip("AB", sides, strict=False):
-                for each in (side, *side.overflowing):
-                    _trim(each, trim, has_specials and which in trim.behind)
-        parts = []
-        for piece in frame.pieces:
-            if isinstance(piece, Special):
-                names = [self.names.get(number, piece.token) for number in piece.ids]
-                parts.append(Columns.of_specials(list(piece.ids), piece.type_id, names))
-                continue
-            side = sides["AB".index(piece.which)].copy()
-            side.type_ids = [piece.type_id] * len(side)
-            if "RobertaProcessing" in self._processors:
+            side.set_sequence(number)
+            if self._processors:
+                side.type_ids = [number] * len(side)
                 for each in side.overflowing:
-                    each.type_ids = [piece.type_id] * len(each)
-            parts.append(side)
-        return _merged(parts)
+                    each.set_sequence(number)
+        template = self.parts.template.single if second is None else self.parts.template.pair
+        pieces = [piece for piece in template if special or not isinstance(piece, Special)]
+        for processor in self._processors:
+            if processor.trims:
+                for side in sides:
+                    for each in (side, *side.overflowing):
+                        _trim(each, processor.keeps_first)
+            if processor.kind == "ByteLevel":
+                for number, side in enumerate(sides):
+                    side.set_sequence(number)
+            elif processor.kind == "TemplateProcessing":
+                sides = [self._put(piece, sides) for piece in pieces]
+            elif special:
+                sides = self._put_around(pieces, sides, processor.kind == "RobertaProcessing")
+            else:
+                sides = [self._put(piece, sides) for piece in pieces]
+        return _merged(sides)
+
+    def _put(self, piece: Piece, sides: list[Columns]) -> Columns:
+        """What stands in the place of a template's piece."""
+        if isinstance(piece, Special):
+            contents = self.parts.added_tokens.content_of
+            names = [contents[number].decode() if number in contents else self.names[number] for number in piece.ids]
+            return Columns.of_specials(list(piece.ids), piece.type_id, names)
+        side = sides["AB".index(piece.which)].copy()
+        side.type_ids = [piece.type_id] * len(side)
+        return side
+
+    def _put_around(self, pieces: list[Piece], sides: list[Columns], is_roberta: bool) -> list[Columns]:
+        """The texts with the special tokens of each around them: one, or two as at the first piece of the second."""
+        for number, side in enumerate(sides):
+            for each in (side, *side.overflowing):
+                each.ranges = {number: (0, len(each))}
+                each.type_ids = [0] * len(each) if is_roberta else each.type_ids
+        put = [self._put(piece, sides) for piece in pieces]
+        if len(sides) == 1:
+            return [_merged(put)]
+        ends = 1 + next(number for number, piece in enumerate(pieces) if isinstance(piece, Text))
+        ends += len(put) > len(sides)  # [CLS] A [SEP] and what follows
+        return [_merged(put[:ends]), _merged(put[ends:])]
 
 
 def _merged(parts: list[Columns]) -> Columns:
@@ -192,7 +240,7 @@ def _merged(parts: list[Columns]) -> Columns:
     return merged
 
 
-def _trim(columns: Columns, trim: Trim, is_behind: bool) -> None:
+def _trim(columns: Columns, keeps_first: bool) -> None:
     """Leave blanks at the ends of tokens out of their offsets; see ``kernels.offsets.trim_offsets``."""
     blanks = trimmed_blanks()
     for place, token in enumerate(columns.tokens):
@@ -202,8 +250,7 @@ def _trim(columns: Columns, trim: Trim, is_behind: bool) -> None:
             continue
         start, stop = columns.offsets[place]
         if before:
-            is_first = (place == 0 and not is_behind) or start == 0
-            if is_first and trim.keeps_first and before == 1:
+            if keeps_first and before == 1 and (place == 0 or start == 0):
                 before = 0
             start = min(start + before, stop)
         if behind and stop >= behind:

@@ -5,7 +5,7 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from typing import Any, NoReturn
 
@@ -31,25 +31,34 @@ _WORD_INPUTS = (
 )
 
 
-@dataclass
 class AddedToken:
     """A token to be found in texts as it is; ``normalized`` is by default what ``special`` is not."""
 
-    content: str = ""
-    single_word: bool = False
-    lstrip: bool = False
-    rstrip: bool = False
-    normalized: bool | None = None
-    special: bool = False
+    def __init__(
+        self,
+        content: str = "",
+        single_word: bool = False,
+        lstrip: bool = False,
+        rstrip: bool = False,
+        normalized: bool | None = None,
+        special: bool = False,
+    ) -> None:
+        if not isinstance(content, str):
+            raise TypeError(f"content must be a str, not {type(content).__name__}")
+        self.content = content
+        self.single_word, self.lstrip, self.rstrip, self.special = single_word, lstrip, rstrip, special
+        self._normalized = normalized
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.content, str):
-            raise TypeError(f"content must be a str, not {type(self.content).__name__}")
-        if self.normalized is None:
-            self.normalized = not self.special
+    @property
+    def normalized(self) -> bool:
+        """Whether it is looked for in the normalized text."""
+        return not self.special if self._normalized is None else self._normalized
 
     def __str__(self) -> str:
         return self.content
+
+    def __eq__(self, other: object) -> bool:
+        return repr(self) == repr(other) if isinstance(other, AddedToken) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.content)
@@ -226,10 +235,16 @@ class Tokenizer:
     ) -> None:
         """Truncate encodings to ``max_length`` ids, special tokens of the template among them, from the next call on.
 
-        Where that leaves no room for more than ``stride`` ids of a text, calls raise ValueError.
+        Raises ValueError where that leaves fewer than ``stride`` ids of a text; calls do where it leaves no more.
         """
         wanted = settings_of.truncation(max_length, stride, strategy, direction)
         with self._lock:
+            added = self._settings.model.specials_added(False)
+            if 0 <= max_length - added < stride:
+                raise ValueError(
+                    f"stride is {stride}, and of max_length {max_length} the template's {added} special tokens leave "
+                    f"{max_length - added}; pass a smaller stride"
+                )
             self._change(truncation=wanted)
 
     def no_truncation(self) -> None:
@@ -424,7 +439,7 @@ class Tokenizer:
             raise TypeError(f"sequences must be a list of lists of ids, not {type(sequences).__name__}")
         arrays = [_as_ids(ids) for ids in sequences]
         try:
-            return model.core.decode_batch(arrays, skip_special_tokens=bool(skip_special_tokens))
+            return model.decoding.decode_batch(arrays, skip_special_tokens=bool(skip_special_tokens))
         except ValueError:
             return [self._decode(model, ids, bool(skip_special_tokens)) for ids in arrays]
 
@@ -438,10 +453,10 @@ class Tokenizer:
     def _decode(model: Model, ids: Any, skip_special_tokens: bool) -> str:
         array = _as_ids(ids)
         try:
-            return model.core.decode(array, skip_special_tokens=skip_special_tokens)
+            return model.decoding.decode(array, skip_special_tokens=skip_special_tokens)
         except ValueError:
             known = array[np.isin(array, np.fromiter(model.names, np.uint32, len(model.names)))]
-            return model.core.decode(known, skip_special_tokens=skip_special_tokens)
+            return model.decoding.decode(known, skip_special_tokens=skip_special_tokens)
 
     # --- what is not there ---
 
@@ -498,6 +513,8 @@ def _as_added(token: Any, special: bool) -> CoreAddedToken:
         return CoreAddedToken(token, 0, special, normalized=not special)
     try:
         flags = {name: bool(getattr(token, name)) for name in ("lstrip", "rstrip", "single_word", "normalized")}
+        if special and isinstance(token, AddedToken) and token._normalized is None:
+            flags["normalized"] = False
         return CoreAddedToken(token.content, 0, special or bool(token.special), **flags)
     except AttributeError:
         raise TypeError(f"a token must be a str or an AddedToken, not {type(token).__name__}") from None
@@ -524,16 +541,7 @@ def _as_ids(ids: Any) -> "np.ndarray[Any, np.dtype[np.uint32]]":
 def _as_text(sequence: Any) -> str:
     if not isinstance(sequence, str):
         raise TypeError(f"TextInputSequence must be str, not {type(sequence).__name__}")
-    if not sequence.isascii():
-        _check_surrogates(sequence)
     return sequence
-
-
-def _check_surrogates(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise TypeError(f"TextInputSequence must be str of Unicode characters: {error.reason}") from None
 
 
 def _as_words(sequence: Any) -> list[str]:
