@@ -11,5 +11,20 @@
 from numbatok.compat.huggingface import decoders
 from numbatok.compat.huggingface.encoding import Encoding
 from numbatok.compat.huggingface.tokenizer import AddedToken, Tokenizer
+from numbatok.compat.huggingface.transformers import (
+    NumbatokTokenizer,
+    from_transformers,
+    patch_transformers,
+    unpatch_transformers,
+)
 
-__all__ = ["AddedToken", "Encoding", "Tokenizer", "decoders"]
+__all__ = [
+    "AddedToken",
+    "Encoding",
+    "NumbatokTokenizer",
+    "Tokenizer",
+    "decoders",
+    "from_transformers",
+    "patch_transformers",
+    "unpatch_transformers",
+]

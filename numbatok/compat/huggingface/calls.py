@@ -10,7 +10,7 @@ from numbatok.calls import Call
 from numbatok.compat.huggingface.columns import Columns, truncate_together
 from numbatok.compat.huggingface.model import Located, Model
 from numbatok.compat.huggingface.settings import Padding, Truncation
-from numbatok.documents import Frame
+from numbatok.documents import Frame, types_of
 from numbatok.ids import Ids, Offsets
 from numbatok.text import WELL_FORMED
 from numbatok.windows import Cut, Texts, checked_cut, cut_texts, kept_lengths, texts_of_words
@@ -111,7 +111,7 @@ class Encoded:
         self._lists: dict[int, list[int]] = {}
         self._lock = threading.Lock()
         try:
-            self.ids, self.edges = self._encode()
+            self.ids, self.edges, self.types = self._encode()
         except UnicodeEncodeError as error:
             raise TypeError(
                 f"a text must be a str of Unicode characters, and {error.object[error.start : error.end]!r} at index "
@@ -119,20 +119,23 @@ class Encoded:
             ) from None
         self._bounds: list[int] = self.edges.tolist()
 
-    def _encode(self) -> tuple[Ids, Offsets]:
-        """(ids, where each encoding's begin), truncated, not padded."""
+    def _encode(self) -> tuple[Ids, Offsets, Ids | None]:
+        """(ids, where each encoding's begin, type ids or None where all are 0), truncated, not padded."""
         settings, first, second = self._settings, self.first, self.second
         engine = settings.model.engine
         cut = settings.cut(second is not None)
         dropout = settings.model.parts.vocabulary.options.dropout
         if cut is None and not first.is_words and not dropout:
             actions = settings.model.actions(settings.specials_as_text)
-            if second is None and len(first.flat) == 1:
+            if second is None and len(first.flat) == 1 and not engine.frame(False, self._special).types.any():
                 ids = engine.encode(first.flat[0], actions, WELL_FORMED, self._special, None)
-                return ids, np.array([0, len(ids)])
+                return ids, np.array([0, len(ids)]), None
             call = Call(actions, WELL_FORMED, self._special)
             encoded = engine.encode_batch(first.flat, None if second is None else second.flat, call)
-            return encoded.ids.astype(np.uint32, copy=False), encoded.offsets
+            types = None
+            if encoded.frame.types.any():
+                types = types_of(encoded.frame, encoded.documents, encoded.ends)
+            return encoded.ids.astype(np.uint32, copy=False), encoded.offsets, types
         if cut is None:
             cut = Cut(None, 0, "longest_first", "right", False)
         frame = engine.frame(second is not None, self._special)
@@ -148,7 +151,7 @@ class Encoded:
             for side in (first, second):
                 if side is not None:
                     side.__dict__.pop("encoded", None)
-        return batch.ids, batch.offsets
+        return batch.ids.astype(np.uint32, copy=False), batch.offsets, batch._type_ids
 
     def _refuse_long(self, texts: Texts, cut: Cut) -> None:
         """ValueError for a text that is too long, where only second texts are cut and there are none."""
@@ -216,6 +219,18 @@ class Encoded:
     def attention_of(self, row: int) -> list[int]:
         """A new list of an encoding's attention mask."""
         return self._filled(row, [1] * (self._bounds[row + 1] - self._bounds[row]), 0)
+
+    def types_of(self, row: int) -> list[int]:
+        """A new list of an encoding's type ids."""
+        begin, end = self._bounds[row], self._bounds[row + 1]
+        own = [0] * (end - begin) if self.types is None else self.types[begin:end].tolist()
+        padding = self._settings.padding
+        return own if padding is None else self._filled(row, own, padding.pad_type_id)
+
+    @property
+    def sequences(self) -> int | None:
+        """How many texts each encoding is of, or None where it has to be looked at."""
+        return (1 if self.second is None else 2) if self._settings.model.counts_texts else None
 
     def columns_of(self, row: int) -> Columns:
         """All fields of an encoding."""

@@ -81,6 +81,8 @@ class Encoding:
     @property
     def type_ids(self) -> list[int]:
         """The type id of each id, as the template gives it."""
+        if self._columns is None and self._source is not None:
+            return self._source.types_of(self._row)
         return list(self._all.type_ids)
 
     @property
@@ -111,6 +113,8 @@ class Encoding:
     @property
     def n_sequences(self) -> int:
         """How many texts there are."""
+        if self._columns is None and self._source is not None and self._source.sequences is not None:
+            return self._source.sequences
         return len(self._all.ranges) or 1
 
     @property

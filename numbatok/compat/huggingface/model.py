@@ -133,6 +133,17 @@ class Model:
                 found.append(_Processor(step["type"], trims, step.get("add_prefix_space", True)))
         return tuple(found)
 
+    @functools.cached_property
+    def counts_texts(self) -> bool:
+        """Whether encodings have as many sequences as texts: a ByteLevel behind a template counts its pieces too."""
+        kinds = [processor.kind for processor in self._processors]
+        return "ByteLevel" not in kinds or len(kinds) == 1 or kinds[-1] != "ByteLevel"
+
+    @property
+    def following(self) -> int:
+        """The id that ``tokenizers`` gives to the next token that is added."""
+        return max([self.parts.model_size(), *(token.id + 1 for token in self.parts.added_tokens)])
+
     def specials_added(self, is_pair: bool) -> int:
         """How many special tokens the template puts around a text, or a pair."""
         return sum(len(block) for block in self.engine.frame(is_pair, True).blocks if block is not None)
