@@ -67,15 +67,18 @@ def plain(value: Any) -> Any:
     if hasattr(value, "numpy"):
         return "tensor", str(value.dtype), value.tolist()
     if isinstance(value, np.ndarray):
-        return "array", str(value.dtype), value.tolist()
+        rows = [plain(row) for row in value] if value.dtype == object else value.tolist()
+        return "array", str(value.dtype), rows
     return value
 
 
 def outcome(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     try:
         return plain(call(*arguments, **options))
-    except (ValueError, TypeError, OverflowError, ImportError) as error:
-        return ValueError if isinstance(error, ValueError) else type(error)
+    except BaseException as error:  # of which truncation in the reference raises just Exception, or panics
+        if isinstance(error, ValueError) or type(error) is Exception or type(error).__name__ == "PanicException":
+            return ValueError
+        return type(error)
 
 
 def compare(kind: str, *arguments: Any, method: str = "__call__", **options: Any) -> None:
@@ -126,8 +129,6 @@ def test_call(kind: str, tensors: str | None) -> None:
             ([TEXTS[0], None],),
             (None,),
         ):
-            if given == ([],) and tensors is None:
-                continue  # an IndexError there
             compare(kind, *given, return_tensors=tensors, **settings)
         for words in (["The", " dog"], [["The", " dog"], ["a"]], [], [[]]):
             compare(kind, words, is_split_into_words=True, return_tensors=tensors, **settings)
@@ -147,6 +148,10 @@ def test_other_methods(kind: str) -> None:
             compare(kind, [ids, ids[:2]], method="decode", **options)
             compare(kind, [ids, [], ids[:2]], method="batch_decode", **options)
             compare(kind, np.array([ids, ids]), method="batch_decode", **options)
+            compare(kind, [np.array(ids), ids], method="batch_decode", **options)
+        for wrong in ([[3, -1]], [[]], [], [["a"]], [[1.5]], [[1 << 40]], [[3, 1 << 20]], ids, [ids, 3]):
+            compare(kind, wrong, method="decode")
+            compare(kind, wrong, method="batch_decode")
         compare(kind, 5, method="decode")
         compare(kind, ids, method="convert_ids_to_tokens")
         compare(kind, original(kind).convert_ids_to_tokens(ids), method="convert_tokens_to_ids")
@@ -190,10 +195,10 @@ def test_encodings_are_numbatoks() -> None:
 
 
 def test_other_settings_go_to_transformers() -> None:
+    tokenizer = from_transformers(original("plain"))
+    tokenizer.backend_tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.UnicodeScripts()
     with pytest.warns(RuntimeWarning, match="transformers' own library from now on"):
-        tokenizer = from_transformers(original("plain"))
-        tokenizer.backend_tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.UnicodeScripts()
-        assert tokenizer("the dog").input_ids
+        tokenizer("the dog")
     reference = copy.deepcopy(original("plain"))
     reference.backend_tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.UnicodeScripts()
     assert plain(tokenizer("the dog")) == plain(reference("the dog"))
@@ -203,14 +208,13 @@ def test_other_settings_go_to_transformers() -> None:
 def test_changes() -> None:
     reference, changed = copy.deepcopy(original("plain")), from_transformers(original("plain"))
     text = "the dog [Q] one <two>  three four"
+    roberta = original("roberta").backend_tokenizer.post_processor
     for change in (
         lambda each: each.add_tokens(["one", "[Q]"]),
         lambda each: each.add_special_tokens({"pad_token": "<two>", "extra_special_tokens": ["three"]}),
         lambda each: each.backend_tokenizer.add_tokens(["four"]),
         lambda each: setattr(each.backend_tokenizer, "normalizer", tokenizers.normalizers.Lowercase()),
-        lambda each: setattr(
-            each.backend_tokenizer, "post_processor", original("roberta").backend_tokenizer.post_processor
-        ),
+        lambda each: setattr(each.backend_tokenizer, "post_processor", roberta),
         lambda each: setattr(each, "padding_side", "left"),
         lambda each: setattr(each, "truncation_side", "left"),
         lambda each: setattr(each, "pad_token", "four"),
@@ -228,11 +232,14 @@ def test_changes() -> None:
 
 def test_saving(tmp_path: Path) -> None:
     tokenizer = ours("roberta")
+    original("roberta").backend_tokenizer.no_padding()  # which it keeps of the last call
+    original("roberta").backend_tokenizer.no_truncation()
     original("roberta").save_pretrained(tmp_path / "theirs")
     tokenizer.save_pretrained(tmp_path / "ours")
     for file in (tmp_path / "theirs").iterdir():
-        assert json.loads((tmp_path / "ours" / file.name).read_text()) == json.loads(file.read_text())
-    wanted = plain(original("roberta")(TEXTS, padding=True))
+        texts = (tmp_path / "ours" / file.name).read_text(), file.read_text()
+        assert texts[0] == texts[1] or json.loads(texts[0]) == json.loads(texts[1])
+    wanted = plain(original("roberta")(TEXTS, padding=True, return_token_type_ids=True))
     for made in (
         transformers.AutoTokenizer.from_pretrained(tmp_path / "ours"),
         from_transformers(tmp_path / "theirs"),
@@ -241,7 +248,7 @@ def test_saving(tmp_path: Path) -> None:
         copy.deepcopy(tokenizer),
         copy.copy(tokenizer),
     ):
-        assert plain(made(TEXTS, padding=True)) == wanted
+        assert plain(made(TEXTS, padding=True, return_token_type_ids=True)) == wanted
         assert type(made).__name__ == type(original("roberta")).__name__
     assert isinstance(pickle.loads(pickle.dumps(tokenizer)), NumbatokTokenizer)
     assert from_transformers(tokenizer) is not tokenizer
@@ -250,8 +257,10 @@ def test_saving(tmp_path: Path) -> None:
 def test_threads() -> None:
     tokenizer = ours("trimming and template")
     texts = ["the quick brown fox " * number for number in range(1, 9)]
-    wanted = {length: original("trimming and template")(texts, truncation=True, padding=True, max_length=length).input_ids
-              for length in range(5, 15)}  # fmt: skip
+    reference = original("trimming and template")
+    wanted = {}
+    for length in range(5, 15):
+        wanted[length] = reference(texts, truncation=True, padding=True, max_length=length).input_ids
     failures: list[int] = []
 
     def work(length: int) -> None:
@@ -311,7 +320,7 @@ def test_patch(tmp_path: Path) -> None:
     model = tokenizers.models.WordPiece({"[UNK]": 0, "a": 1}, unk_token="[UNK]")
     other = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizers.Tokenizer(model))
     other.save_pretrained(tmp_path / "other")
-    wanted = plain(original("roberta")(TEXTS))
+    wanted = plain(auto.from_pretrained(tmp_path / "good")(TEXTS))
     patch_transformers()
     assert isinstance(auto.from_pretrained(tmp_path / "good"), NumbatokTokenizer)
     assert not isinstance(auto.from_pretrained(tmp_path / "other"), NumbatokTokenizer)

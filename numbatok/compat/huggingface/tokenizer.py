@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import threading
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -525,17 +526,16 @@ def _as_ids(ids: Any) -> "np.ndarray[Any, np.dtype[np.uint32]]":
     if isinstance(ids, str | bytes) or not hasattr(ids, "__len__"):
         raise TypeError(f"ids must be a sequence of integers, not {type(ids).__name__}")
     if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu":
-        array = ids
-    else:
-        if not set(map(type, ids)) <= {int}:
-            ids = [checked_count("an id", each) for each in ids]
-        try:
-            return np.array(ids, np.uint32)
-        except OverflowError:
-            raise OverflowError("an id must be from 0 to 2**32 - 1") from None
-    if len(array) and (array.min() < 0 or array.max() > 0xFFFFFFFF):
-        raise OverflowError("an id must be from 0 to 2**32 - 1")
-    return array.astype(np.uint32, copy=False)
+        if len(ids) and (ids.min() < 0 or ids.max() > 0xFFFFFFFF):
+            raise OverflowError("an id must be from 0 to 2**32 - 1")
+        return ids.astype(np.uint32, copy=False)
+    try:
+        numbers = array("I", ids)
+    except OverflowError:
+        raise OverflowError("an id must be from 0 to 2**32 - 1") from None
+    except TypeError:
+        raise TypeError("ids must be integers") from None
+    return np.frombuffer(numbers, np.uint32) if numbers else np.empty(0, np.uint32)
 
 
 def _as_text(sequence: Any) -> str:

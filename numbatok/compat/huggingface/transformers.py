@@ -121,7 +121,7 @@ class NumbatokTokenizer:
         lengths = np.diff(made.edges)
         width = max(made.width, made.longest)
         padding = settings.padding
-        if padding is None and len(lengths) and int(lengths.min()) < width:
+        if max(int(lengths.min()), made.width) < width:
             return None  # rows of different lengths: an error, which transformers words
         side = "right" if padding is None else padding.direction
         names = self.model_input_names
@@ -143,23 +143,59 @@ class NumbatokTokenizer:
 
         return BatchEncoding(data, encodings, n_sequences=encodings[0].n_sequences)
 
+    def decode(self, token_ids: Any, skip_special_tokens: bool = False, **options: Any) -> Any:
+        """The text of ids, or of many sequences of ids those of each; see transformers."""
+        texts = self._decode_many(token_ids, skip_special_tokens, options)
+        return super().decode(token_ids, skip_special_tokens, **options) if texts is None else texts  # type: ignore[misc]
+
+    def batch_decode(self, sequences: Any, skip_special_tokens: bool = False, *arguments: Any, **options: Any) -> Any:
+        """The text of each sequence of ids; see transformers."""
+        texts = None if arguments else self._decode_many(sequences, skip_special_tokens, options)
+        if texts is None:
+            return super().batch_decode(sequences, skip_special_tokens, *arguments, **options)  # type: ignore[misc]
+        return texts
+
+    def _decode_many(self, sequences: Any, skip_special_tokens: bool, options: dict[str, Any]) -> list[str] | None:
+        """The text of each sequence of ids; None where transformers' own code has to look at what they are."""
+        are_lists = isinstance(sequences, list | tuple) and set(map(type, sequences)) == {list}
+        if not are_lists and not (isinstance(sequences, np.ndarray) and sequences.ndim == 2 and len(sequences)):
+            return None
+        if not options.keys() <= {"clean_up_tokenization_spaces"}:
+            return None
+        model = self._model_to_decode(options.get("clean_up_tokenization_spaces"), ("decode", "_decode"))
+        if model is None:
+            return None
+        try:
+            return Tokenizer._of(Settings(model)).decode_batch(sequences, bool(skip_special_tokens))
+        except (TypeError, OverflowError):
+            return None
+
     def _decode(
-        self: Any,
+        self,
         token_ids: Any,
         skip_special_tokens: bool = False,
         clean_up_tokenization_spaces: bool | None = None,
         **options: Any,
     ) -> str:
-        wanted = clean_up_tokenization_spaces
-        cleans = self.clean_up_tokenization_spaces if wanted is None else wanted
         own: Any = super()
-        plain = _library().TokenizersBackend._decode is getattr(_base_of(type(self)), "_decode", None)
-        model = self._read_backend() if plain and not cleans and not isinstance(token_ids, dict) else None
+        model = None
+        if not options and not isinstance(token_ids, dict):
+            model = self._model_to_decode(clean_up_tokenization_spaces, ("_decode",))
         if model is None:
             text: str = own._decode(token_ids, skip_special_tokens, clean_up_tokenization_spaces, **options)
             return text
         ids = [token_ids] if isinstance(token_ids, int) else token_ids
         return Tokenizer._decode(model, ids, bool(skip_special_tokens))
+
+    def _model_to_decode(self: Any, cleans: bool | None, methods: tuple[str, ...]) -> Model | None:
+        """What decodes, if the class has these methods of transformers' own, and texts are not cleaned up after."""
+        base, plain = _base_of(type(self)), _library().TokenizersBackend
+        if any(getattr(base, method) is not getattr(plain, method) for method in methods):
+            return None
+        if self.clean_up_tokenization_spaces if cleans is None else cleans:
+            return None
+        model: Model | None = self._read_backend()
+        return model
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         state = {name: value for name, value in self.__dict__.items() if name != _STATE}
