@@ -26,6 +26,11 @@ class Settings(NamedTuple):
     truncation: Truncation | None = None
     specials_as_text: bool = False
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether encodings are neither padded nor truncated."""
+        return self.padding is None and self.truncation is None
+
     def cut(self, pairs: bool, overflow: bool = False) -> Cut | None:
         """The truncation as the core takes it."""
         how = self.truncation
@@ -113,10 +118,7 @@ class Encoded:
         try:
             self.ids, self.edges, self.types = self._encode()
         except UnicodeEncodeError as error:
-            raise TypeError(
-                f"a text must be a str of Unicode characters, and {error.object[error.start : error.end]!r} at index "
-                f"{error.start} of one is none: {error.reason}"
-            ) from None
+            raise malformed(error) from None
         self._bounds: list[int] = self.edges.tolist()
 
     def _encode(self) -> tuple[Ids, Offsets, Ids | None]:
@@ -247,3 +249,45 @@ class Encoded:
             second = None if self.second is None else self.second.columns(row, 1)
         self._settings.truncate(first, second, self._special)
         return self._settings.model.process(first, second, self._special)
+
+
+class Short:
+    """The encoding of one text, neither truncated nor padded: a list of ids, and all else from :class:`Encoded`."""
+
+    __slots__ = ("_ids", "_settings", "_special", "_text")
+
+    def __init__(self, settings: Settings, text: str, special: bool, ids: list[int]) -> None:
+        self._settings, self._text, self._special, self._ids = settings, text, special, ids
+
+    @property
+    def sequences(self) -> int | None:
+        """How many texts it is of, or None where it has to be looked at."""
+        return 1 if self._settings.model.counts_texts else None
+
+    def length_of(self, row: int) -> int:
+        """How many ids there are."""
+        return len(self._ids)
+
+    def ids_of(self, row: int) -> list[int]:
+        """A new list of the ids."""
+        return self._ids.copy()
+
+    def attention_of(self, row: int) -> list[int]:
+        """A new list of the attention mask."""
+        return [1] * len(self._ids)
+
+    def types_of(self, row: int) -> list[int]:
+        """A new list of the type ids."""
+        return [0] * len(self._ids)
+
+    def columns_of(self, row: int) -> Columns:
+        """All fields."""
+        return Encoded(self._settings, [self._text], None, self._special, False).columns_of(0)
+
+
+def malformed(error: UnicodeEncodeError) -> TypeError:
+    """What ``tokenizers`` raises for a text with a lone surrogate."""
+    return TypeError(
+        f"a text must be a str of Unicode characters, and {error.object[error.start : error.end]!r} at index "
+        f"{error.start} of one is none: {error.reason}"
+    )

@@ -7,7 +7,7 @@ from numbatok.compat.huggingface.columns import Columns
 from numbatok.compat.huggingface.settings import checked_count, padding
 
 if TYPE_CHECKING:
-    from numbatok.compat.huggingface.calls import Encoded
+    from numbatok.compat.huggingface.calls import Encoded, Short
 
 
 class Encoding:
@@ -23,12 +23,12 @@ class Encoding:
     __slots__ = ("__weakref__", "_columns", "_row", "_source")
 
     def __init__(self) -> None:
-        self._source: Encoded | None = None
+        self._source: Encoded | Short | None = None
         self._row = 0
         self._columns: Columns | None = Columns.empty()
 
     @classmethod
-    def _of_row(cls, source: "Encoded", row: int) -> "Encoding":
+    def _of_row(cls, source: "Encoded | Short", row: int) -> "Encoding":
         encoding = cls.__new__(cls)
         encoding._source, encoding._row, encoding._columns = source, row, None
         return encoding

@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -57,6 +57,7 @@ class Model:
     def __init__(self, core: Tokenizer) -> None:
         self.core = core
         self.parts: Parts = core._parts
+        self._short_encoders: dict[tuple[bool, bool], Callable[[str], list[int]] | None] = {}
 
     @functools.cached_property
     def engine(self) -> Engine:
@@ -66,7 +67,28 @@ class Model:
     @functools.cached_property
     def lister(self) -> ListEncoder:
         """What makes lists of ids."""
-        return ListEncoder(self.engine, self.core.vocab_size)
+        return ListEncoder(self.engine, self.core.vocab_size, WELL_FORMED)
+
+    def short_encoder(self, special: bool, specials_as_text: bool) -> Callable[[str], list[int]] | None:
+        """What gives the list of ids of one text, if nothing else is to be kept of it."""
+        key = special, specials_as_text
+        if key not in self._short_encoders:
+            self._short_encoders[key] = self._make_short_encoder(special, specials_as_text)
+        return self._short_encoders[key]
+
+    def _make_short_encoder(self, special: bool, specials_as_text: bool) -> Callable[[str], list[int]] | None:
+        frame = self.engine.frame(False, special)
+        if self.parts.vocabulary.options.dropout or frame.types.any():
+            return None
+        if len(frame.pieces) == 1:
+            return self.lister.under(self.parts.added_tokens.policy(() if specials_as_text else "all", ()))
+        encode, actions = self.engine.encode, self.actions(specials_as_text)
+
+        def encode_to_list(text: str) -> list[int]:
+            ids: list[int] = encode(text, actions, WELL_FORMED, special, None).tolist()
+            return ids
+
+        return encode_to_list
 
     @functools.cached_property
     def vocab(self) -> dict[str, int]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from numbatok.added_tokens import AddedToken as CoreAddedToken
 from numbatok.compat.huggingface import settings as settings_of
-from numbatok.compat.huggingface.calls import Encoded, Settings
+from numbatok.compat.huggingface.calls import Encoded, Settings, Short, malformed
 from numbatok.compat.huggingface.encoding import Encoding
 from numbatok.compat.huggingface.model import Model
 from numbatok.compat.huggingface.settings import checked_count
@@ -347,10 +347,19 @@ class Tokenizer:
         add_special_tokens: bool = True,
     ) -> Encoding:
         """The encoding of a text, or of a pair; with ``is_pretokenized`` of texts that come as lists of words."""
+        now = self._settings
+        if type(sequence) is str and pair is None and not is_pretokenized and now.is_plain:
+            encode = now.model.short_encoder(bool(add_special_tokens), now.specials_as_text)
+            if encode is not None:
+                try:
+                    ids = encode(sequence)
+                except UnicodeEncodeError as error:
+                    raise malformed(error) from None
+                return Encoding._of_row(Short(now, sequence, bool(add_special_tokens), ids), 0)
         as_text = _as_words if is_pretokenized else _as_text
         first = as_text(sequence)
         seconds = None if pair is None else [as_text(pair)]
-        made = Encoded(self._settings, [first], seconds, bool(add_special_tokens), bool(is_pretokenized))
+        made = Encoded(now, [first], seconds, bool(add_special_tokens), bool(is_pretokenized))
         made.pad(made.longest)
         return Encoding._of_row(made, 0)
 
