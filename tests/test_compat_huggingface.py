@@ -461,6 +461,23 @@ def test_files(tmp_path: Any) -> None:
     same(wanted, Tokenizer.from_pretrained(str(tmp_path)).encode_batch(texts))
 
 
+def test_from_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    folder = tmp_path / "models--someone--model" / "snapshots" / commit
+    folder.mkdir(parents=True)
+    with pytest.raises(OSError, match="no tokenizer of 'someone/model'"):
+        Tokenizer.from_pretrained("someone/model", revision=commit)
+    ours = both("template")[1]
+    ours.enable_truncation(5)
+    ours.save(folder / "tokenizer.json")
+    loaded = Tokenizer.from_pretrained("someone/model", revision=commit)
+    assert loaded.truncation == ours.truncation
+    assert loaded.encode("the dog was there").ids == ours.encode("the dog was there").ids
+
+
 def test_files_refused(tmp_path: Any) -> None:
     damaged = {**json.loads(content("plain")), "padding": {"strategy": "Longest", "direction": "Right"}}
     (tmp_path / "a.json").write_text(json.dumps(damaged))

@@ -23,6 +23,7 @@ class Repository:
     ) -> None:
         try:
             import huggingface_hub
+            from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
         except ImportError:
             raise ImportError(
                 f"{os.fspath(name)!r} is no directory, so it is looked for on the Hugging Face Hub, which needs "
@@ -32,17 +33,16 @@ class Repository:
             huggingface_hub.hf_hub_download, revision=revision, token=token, local_files_only=local_files_only
         )
         self._name = os.fspath(name)
+        self._local_only, self._not_there = LocalEntryNotFoundError, EntryNotFoundError
         self.absent: Exception | None = None
 
     def fetch(self, file: str) -> Path | None:
         """The file in the cache, downloaded if it is new; None where the repository has none."""
-        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
-
         try:
             return Path(self._download(self._name, file))
-        except LocalEntryNotFoundError as error:  # offline: it may be there and was never downloaded
+        except self._local_only as error:  # offline: it may be there and was never downloaded
             self.absent = error
-        except EntryNotFoundError:
+        except self._not_there:
             pass
         return None
 
