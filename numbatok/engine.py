@@ -41,7 +41,7 @@ from numbatok.parallel import ParallelCall, longest_whole, threads_for
 from numbatok.parts import Parts
 from numbatok.scratch import Scratch
 from numbatok.templates import Text
-from numbatok.text import as_bytes, raise_invalid, repair_surrogates
+from numbatok.text import WELL_FORMED, as_bytes, raise_invalid, repair_surrogates
 from numbatok.threads import parallel_region, threads_of
 from numbatok.utf8 import first_invalid, transcode
 from numbatok.view import view_of
@@ -656,7 +656,8 @@ class Engine:
     def _prepare(source: Any, errors: str, where: str = "", threads: int | None = 1) -> npt.NDArray[np.uint8]:
         """The UTF-8 of a text that is not a well-formed ``str``: repaired, checked, or refused."""
         if isinstance(source, str):
-            return np.frombuffer(repair_surrogates(source).encode(), np.uint8)
+            repaired = source if errors == WELL_FORMED else repair_surrogates(source)
+            return np.frombuffer(repaired.encode(), np.uint8)
         data = as_bytes(source, where)
         if first_invalid(data, threads) < 0:
             return data

@@ -31,10 +31,11 @@ Policy = tuple[frozenset[str], frozenset[str]]
 
 
 class ListEncoder:
-    """The ids that an engine gives, as lists."""
+    """The ids that an engine gives, as lists; ``errors`` is what it does about lone surrogates, see ``text``."""
 
-    def __init__(self, engine: Engine, vocab_size: int) -> None:
+    def __init__(self, engine: Engine, vocab_size: int, errors: str = "strict") -> None:
         self.engine = engine
+        self._errors = errors
         self._integers = shared_integers(vocab_size)
         self._known = len(self._integers)
         self._encoders: dict[Policy, Callable[[Any], list[int]]] = {}
@@ -81,19 +82,20 @@ class ListEncoder:
 
         def otherwise(source: Any) -> list[int]:
             """By way of an array: another kind of text, a long one, or one that the scratch has to be mended for."""
-            return self.list_of(engine.encode(source, actions, "strict", False, None))
+            return self.list_of(engine.encode(source, actions, self._errors, False, None))
 
         return encode
 
     def list_of(self, ids: Ids) -> list[int]:
         """Ids as a list."""
-        return self._listed(ids, np.array([0, len(ids)]))[0]
+        return self.listed(ids, np.array([0, len(ids)]))[0]
 
     def lists_of(self, batch: TokenBatch) -> list[list[int]]:
         """Each document's ids as a list."""
-        return self._listed(batch.ids, batch.offsets)
+        return self.listed(batch.ids, batch.offsets)
 
-    def _listed(self, ids: Ids, offsets: npt.NDArray[np.int64]) -> list[list[int]]:
+    def listed(self, ids: Ids, offsets: npt.NDArray[np.int64]) -> list[list[int]]:
+        """The ids from each offset to the next as a list."""
         made: list[list[int]] = []
         listing = np.array([id(self._integers), self._known, id(made)])
         count = len(offsets) - 1

@@ -36,7 +36,7 @@ Places = npt.NDArray[np.int64]
 
 
 @functools.cache
-def _blanks() -> str:
+def trimmed_blanks() -> str:
     """What trimming takes for white space in the string of a token."""
     return text_of(np.flatnonzero(white_space())) + chr(offsets.SPELLED_BLANK)
 
@@ -118,8 +118,15 @@ class Locator:
         seconds: Texts | None,
         unit: OffsetUnit,
         actions: npt.NDArray[np.uint8],
+        *,
+        trimmed: bool = True,
+        words: npt.NDArray[np.int32] | None = None,
     ) -> Places:
-        """int64[ids, 2]: where each id of texts, or pairs, begins and ends in its text; (0, 0) for a template's."""
+        """int64[ids, 2]: where each id of texts, or pairs, begins and ends in its text; (0, 0) for a template's.
+
+        With ``trimmed=False`` blanks at the ends of tokens stay in. ``words``, one for each id, is filled with the
+        number of the pretoken, or added token, of its text that each id is of.
+        """
         documents = encoded.documents
         ids = np.ascontiguousarray(self._engine.decoder.rows_of(encoded.ids.astype(np.uint32, copy=False)))
         found = np.empty((len(ids), 2), np.int64)
@@ -136,7 +143,7 @@ class Locator:
         plan[offsets.PLAN_IN_BYTES] = unit == "byte"
         set_table(offsets.PLAN_IDS, ids)
         set_table(offsets.PLAN_OFFSETS, found)
-        trims = self._parts.trims
+        trims = self._parts.trims if trimmed else ()
         has_specials = any(isinstance(piece, Special) for piece in encoded.frame.pieces)
         noted = np.empty((len(ids) if trims and self._flagged else 0, 3), np.int64)
         set_table(offsets.PLAN_SPACES, noted)
@@ -145,9 +152,17 @@ class Locator:
             mapping = _Mapping(self._parts, encoded, unit, kept)
             rows, notes = mapping.rows()
             set_table(offsets.PLAN_ROWS, rows)
-        elif self._adds_up:
+        elif self._adds_up and trims:
             plan[offsets.PLAN_TRIM] = self._trim_at_once(has_specials)
+        counts = np.zeros(len(encoded.ends) + 1, np.int64)
+        if words is not None:
+            set_table(offsets.PLAN_WORDS, words)
+            plan[offsets.PLAN_WORD_COUNTS] = address_of(counts) + 8
         self._run(plan, actions, documents.are_cut)
+        if words is not None and documents.are_cut:
+            before = np.cumsum(counts)
+            first = np.searchsorted(documents.owners, documents.owners)  # the document that each text begins with
+            words += np.repeat(before[:-1] - before[first], np.diff(encoded.ends, prepend=0)).astype(np.int32)
         if documents.are_cut:
             mapping.widen(found, self._kept[1][ids, 0])
         later = trims and not plan[offsets.PLAN_TRIM]
@@ -410,7 +425,7 @@ class _Segment:
 
 def _blanks_around(value: str) -> tuple[int, int]:
     """Characters at the begin and at the end of a token's string that trimming takes for white space."""
-    return len(value) - len(value.lstrip(_blanks())), len(value) - len(value.rstrip(_blanks()))
+    return len(value) - len(value.lstrip(trimmed_blanks())), len(value) - len(value.rstrip(trimmed_blanks()))
 
 
 def _tables(engine: "Engine", parts: Parts) -> tuple[npt.NDArray[np.uint64], Places]:
@@ -436,8 +451,8 @@ def _tables(engine: "Engine", parts: Parts) -> tuple[npt.NDArray[np.uint64], Pla
     blanks = np.zeros((len(lengths), 2), np.int64)
     if parts.trims:
         by_byte = parts.vocabulary.options.unit == "byte"
-        firsts = [character.encode()[0] for character in _blanks()]
-        lasts = [character.encode()[-1] for character in _blanks()]
+        firsts = [character.encode()[0] for character in trimmed_blanks()]
+        lasts = [character.encode()[-1] for character in trimmed_blanks()]
         candidates = filled & (np.isin(data[safe], firsts) | np.isin(data[np.maximum(ends - 1, 0)], lasts))
         raw = data.tobytes()
         for number in np.flatnonzero(candidates).tolist():

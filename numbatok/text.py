@@ -12,6 +12,8 @@ import numpy.typing as npt
 # array takes a type from Python 3.12 on.
 Text = str | bytes | bytearray | memoryview | mmap | array | npt.NDArray[np.uint8]  # type: ignore[type-arg]
 Errors = Literal["strict", "replace"]
+#: What the engine takes for ``errors`` to raise UnicodeEncodeError for lone surrogates, as other libraries do.
+WELL_FORMED = "well-formed"
 OffsetUnit = Literal["char", "byte"]
 
 WANTED = "str, or bytes, bytearray, memoryview or another one-dimensional buffer of bytes holding UTF-8"

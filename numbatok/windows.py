@@ -79,7 +79,7 @@ def cut_texts(frame: Frame, first: Texts, second: Texts | None, cut: Cut) -> Win
     """The rows of texts, or pairs, in a template."""
     sides = {"A": first} if second is None else {"A": first, "B": second}
     lengths = {which: np.diff(side.offsets) for which, side in sides.items()}
-    spans = {which: _windows(lengths[which], keeps, cut) for which, keeps in _kept(frame, lengths, cut).items()}
+    spans = {which: _windows(lengths[which], keeps, cut) for which, keeps in kept_lengths(frame, lengths, cut).items()}
     owners, chosen = _combinations(frame, {which: span.counts for which, span in spans.items()}, len(lengths["A"]))
 
     shape = len(owners), len(frame.pieces)
@@ -118,7 +118,7 @@ def _words(frame: Frame, sides: dict[str, Texts], begins: _Numbers, counts: _Num
     return joined(addresses, counts).view(np.int32)
 
 
-def _kept(frame: Frame, lengths: dict[str, _Numbers], cut: Cut) -> dict[str, _Numbers]:
+def kept_lengths(frame: Frame, lengths: dict[str, _Numbers], cut: Cut) -> dict[str, _Numbers]:
     """How many ids of each first and second text one row holds."""
     if cut.max_length is None:
         return lengths

@@ -76,7 +76,9 @@ PLAN_SPACES_USED = 19
 PLAN_FIRST = 20  # resume at this document
 PLAN_LENGTHS_OF = 21  # int64[limit, 3]: of each id, its bytes and the blanks at its begin and end, in characters
 PLAN_TRIM = 23  # how each document, a text as it is, is trimmed at once: TRIM_..., or 0 for not at all
-PLAN_FIELDS = 24
+PLAN_WORDS = 24  # int32[ids]: the pretoken or added token of its document that each id is of, or empty if not asked for
+PLAN_WORD_COUNTS = 26  # address of int64[documents]: how many of them each document has, those without an id among them
+PLAN_FIELDS = 27
 
 # How a document lies in its text.
 ROW_BASE = 0  # where its segment begins in the text, in the unit asked for; of ids: where they begin
@@ -398,13 +400,24 @@ def _note_spaces(view, plan, source, place, begin, end):
 
 
 @helper
-def _walk(view, work, plan, row, text, length, place, last_place):
+def _number_word(words, begin, end, number):
+    """Note of which word the ids from ``begin`` to ``end`` are, where that is asked for; returns the next number."""
+    if len(words) > 0:
+        for place in range(begin, end):
+            put(words, place, np.int32(number))
+    return number + 1
+
+
+@helper
+def _walk(view, work, plan, row, text, length, document, place, last_place):
     """Locate a document's ids by cutting it as :func:`encode.encode_documents` does; returns 0 or a status."""
+    words = table(plan, PLAN_WORDS, np.int32)
+    word = np.int64(0)
     source = array_at(text, length, np.uint8)
     starts = table(work, WORK_STARTS, np.uint64)
     dropped = table(work, WORK_DROPPED, np.uint64)
     drops = field(view, VIEW_DROPS) != 0
-    adds_up = field(plan, PLAN_ADDS_UP) != 0
+    adds_up = field(plan, PLAN_ADDS_UP) != 0 and len(words) == 0
     by_bytes = field(plan, PLAN_PREFIX) < 0  # the vocabulary is plain
     walker = field(view, VIEW_WALKER)
     keep_tail(work, text, length)
@@ -435,12 +448,16 @@ def _walk(view, work, plan, row, text, length, place, last_place):
             stop = max(field(work, match + 1), base)
         if base == stop:
             if token < 0:
+                if len(words) > 0:
+                    counts = array_at(field(plan, PLAN_WORD_COUNTS), field(plan, PLAN_COUNT), np.int64)
+                    put(counts, document, word)
                 return np.int64(0) if place == last_place else np.int64(MISPLACED)
             if place >= last_place:
                 return np.int64(MISPLACED)
             begin, end = field(work, match + 1), field(work, match + 2)
             known, count = _put_bytes(plan, row, text, length, place, begin, end, known, count)
             _note_spaces(view, plan, source, place, begin, end)
+            word = _number_word(words, place, place + 1, word)
             place += 1
             base = end
             set_field(work, match, NOT_SEARCHED)
@@ -478,6 +495,7 @@ def _walk(view, work, plan, row, text, length, place, last_place):
                 elif block < ((end - base + 63) >> 6) - 1:
                     break
                 if start < following and not (drops and is_set(dropped, start - base)):
+                    first = place
                     if by_bytes:
                         place, known, count = _deal_bytes(
                             plan, row, text, length, start, following, place, last_place, known, count
@@ -488,6 +506,7 @@ def _walk(view, work, plan, row, text, length, place, last_place):
                         )
                     if place < 0:
                         return place
+                    word = _number_word(words, first, place, word)
                 start = following
                 if bits == ZERO:
                     break
@@ -582,7 +601,8 @@ def locate_tokens(work, plan):
     ends = array_at(field(plan, PLAN_ENDS), count, np.int64)
     offsets = table(plan, PLAN_OFFSETS, np.int64)
     rows = field(plan, PLAN_ROWS)
-    adds_up = field(plan, PLAN_ADDS_UP) != 0
+    words = table(plan, PLAN_WORDS, np.int32)
+    adds_up = field(plan, PLAN_ADDS_UP) != 0 and len(words) == 0
     for document in range(field(plan, PLAN_FIRST), count):
         begin = at(ends, document - 1) if document > 0 else np.int64(0)
         end = at(ends, document)
@@ -595,12 +615,18 @@ def locate_tokens(work, plan):
             for place in range(begin, end):
                 put(offsets, 2 * place, first)
                 put(offsets, 2 * place + 1, last)
+            if len(words) > 0:
+                put(
+                    array_at(field(plan, PLAN_WORD_COUNTS), count, np.int64),
+                    document,
+                    _number_word(words, begin, end, np.int64(0)),
+                )
             continue
         text = at(texts, document)
         if adds_up and _add_up(plan, row, text, length, begin, end):
             continue
         noted = field(plan, PLAN_SPACES_USED)
-        status = _walk(view, work, plan, row, text, length, begin, end)
+        status = _walk(view, work, plan, row, text, length, document, begin, end)
         if status != 0:
             set_field(plan, PLAN_SPACES_USED, noted)
             set_field(plan, PLAN_FIRST, document)

@@ -28,11 +28,16 @@ _BEHAVIORS = {
 
 
 def save(parts: Parts, path: str | PathLike[str]) -> None:
-    """Write the file whole or not at all: first beside its place, then renamed into it."""
+    """Write the file of a tokenizer."""
     try:
         content = dumps(parts).encode()
     except UnicodeEncodeError as error:
         raise VocabularyError(f"the tokenizer's settings have a lone surrogate: {error.reason}") from None
+    write(content, path)
+
+
+def write(content: bytes, path: str | PathLike[str]) -> None:
+    """Write a file whole or not at all: first beside its place, then renamed into it."""
     folder, name = os.path.split(os.path.abspath(os.fspath(path)))
     handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
     try:

@@ -1,0 +1,291 @@
+"""What encodings need to know of a tokenizer besides what :class:`numbatok.Tokenizer` says: names of ids, steps."""
+
+import functools
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from numbatok.added_tokens import AddedToken, AddedTokens
+from numbatok.calls import Call
+from numbatok.compat.huggingface.columns import Columns
+from numbatok.engine import Encoded as EngineEncoded
+from numbatok.engine import Engine
+from numbatok.ids import Ids, Offsets
+from numbatok.lists import ListEncoder
+from numbatok.loading import byte_level
+from numbatok.offsets import trimmed_blanks
+from numbatok.parts import Parts
+from numbatok.templates import Piece, Special, Text
+from numbatok.text import WELL_FORMED
+from numbatok.tokenizer import Tokenizer
+
+
+class Located(NamedTuple):
+    """The ids of texts, none of a template among them, and what is known of each.
+
+    Attributes
+    ----------
+    ids, edges : all ids, and where each text's begin
+    offsets : int64[ids, 2], in characters, untrimmed
+    words : int32[ids], the pretoken, added token or given word that each is of
+    """
+
+    ids: Ids
+    edges: Offsets
+    offsets: npt.NDArray[np.int64]
+    words: npt.NDArray[np.int32]
+
+
+_TRIMMING = ("ByteLevel", "RobertaProcessing")
+
+
+class _Processor(NamedTuple):
+    """A post-processor: its type, and whether it trims offsets, and how."""
+
+    kind: str
+    trims: bool = False
+    keeps_first: bool = True
+
+
+class Model:
+    """A tokenizer of the core, with the tables that other interfaces need; it never changes."""
+
+    def __init__(self, core: Tokenizer) -> None:
+        self.core = core
+        self.parts: Parts = core._parts
+        self._short_encoders: dict[tuple[bool, bool], Callable[[str], list[int]] | None] = {}
+
+    @functools.cached_property
+    def engine(self) -> Engine:
+        """The compiled side."""
+        return self.core._start()
+
+    @functools.cached_property
+    def lister(self) -> ListEncoder:
+        """What makes lists of ids."""
+        return ListEncoder(self.engine, self.core.vocab_size, WELL_FORMED)
+
+    def short_encoder(self, special: bool, specials_as_text: bool) -> Callable[[str], list[int]] | None:
+        """What gives the list of ids of one text, if nothing else is to be kept of it."""
+        key = special, specials_as_text
+        if key not in self._short_encoders:
+            self._short_encoders[key] = self._make_short_encoder(special, specials_as_text)
+        return self._short_encoders[key]
+
+    def _make_short_encoder(self, special: bool, specials_as_text: bool) -> Callable[[str], list[int]] | None:
+        frame = self.engine.frame(False, special)
+        if self.parts.vocabulary.options.dropout or frame.types.any():
+            return None
+        if len(frame.pieces) == 1:
+            return self.lister.under(self.parts.added_tokens.policy(() if specials_as_text else "all", ()))
+        encode, actions = self.engine.encode, self.actions(specials_as_text)
+
+        def encode_to_list(text: str) -> list[int]:
+            ids: list[int] = encode(text, actions, WELL_FORMED, special, None).tolist()
+            return ids
+
+        return encode_to_list
+
+    @functools.cached_property
+    def vocab(self) -> dict[str, int]:
+        """The id of each token that is the model's own, by its spelling."""
+        parts = self.parts
+        spell = byte_level.spell if parts.vocabulary.options.unit == "byte" else bytes.decode
+        names = map(spell, parts.vocabulary.tokens)
+        vocab = dict(zip(names, parts.vocabulary.ids.tolist(), strict=True))
+        vocab |= {content.decode(): number for number, content in parts.unreachable}
+        missing = parts.model_size() - len(vocab)
+        if missing > 0:  # added tokens that the file's vocabulary has, which stand apart from those a text can become
+            own = {token.content: token.id for token in parts.added_tokens if token.content not in vocab}
+            vocab |= dict(list(own.items())[:missing])
+        return vocab
+
+    @functools.cached_property
+    def full_vocab(self) -> dict[str, int]:
+        """The id of each token, added ones among them."""
+        return self.vocab | {token.content: token.id for token in self.parts.added_tokens}
+
+    @functools.cached_property
+    def names(self) -> dict[int, str]:
+        """The spelling of each id."""
+        names = {number: name for name, number in self.vocab.items()}
+        return names | {token.id: self._sought(token) for token in reversed(self.parts.added_tokens)}
+
+    def _sought(self, token: AddedToken) -> str:
+        """What an added token is in a text where it is looked for, which is also what ``tokenizers`` calls its id."""
+        normalizer = self.parts.normalizer
+        return normalizer.normalize(token.content) if token.normalized and normalizer is not None else token.content
+
+    @functools.cached_property
+    def decoding(self) -> Tokenizer:
+        """The tokenizer to decode with, which makes of added tokens that are looked for normalized just that."""
+        tokens = self.parts.added_tokens
+        sought = {token.id: replace(token, content=self._sought(token)) for token in tokens}
+        if all(sought[token.id].content == token.content for token in tokens):
+            return self.core
+        distinct = {token.content: token for token in sought.values() if token.content}
+        return Tokenizer(replace(self.parts, added_tokens=AddedTokens(distinct.values()), name=""))
+
+    @functools.cached_property
+    def _varying(self) -> frozenset[int]:
+        """Ids of added tokens whose string in a text may be another: with white space around, or normalized."""
+        return frozenset(
+            token.id
+            for token in self.parts.added_tokens
+            if token.lstrip or token.rstrip or (token.normalized and self.parts.normalizer is not None)
+        )
+
+    @functools.cached_property
+    def _processors(self) -> tuple["_Processor", ...]:
+        """The post-processors, in order."""
+        if self.parts.settings is None:
+            return (_Processor("TemplateProcessing"),)
+        found = []
+        left = [json.loads(self.parts.settings)["post_processor"]]
+        while left:
+            step = left.pop()
+            if step is not None and step["type"] == "Sequence":
+                left += reversed(step["processors"])
+            elif step is not None:
+                trims = step["type"] in _TRIMMING and step.get("trim_offsets", True)
+                found.append(_Processor(step["type"], trims, step.get("add_prefix_space", True)))
+        return tuple(found)
+
+    @functools.cached_property
+    def counts_texts(self) -> bool:
+        """Whether encodings have as many sequences as texts: a ByteLevel behind a template counts its pieces too."""
+        kinds = [processor.kind for processor in self._processors]
+        return "ByteLevel" not in kinds or len(kinds) == 1 or kinds[-1] != "ByteLevel"
+
+    @property
+    def following(self) -> int:
+        """The id that ``tokenizers`` gives to the next token that is added."""
+        return max([self.parts.model_size(), *(token.id + 1 for token in self.parts.added_tokens)])
+
+    def specials_added(self, is_pair: bool) -> int:
+        """How many special tokens the template puts around a text, or a pair."""
+        return sum(len(block) for block in self.engine.frame(is_pair, True).blocks if block is not None)
+
+    def actions(self, specials_as_text: bool) -> npt.NDArray[np.uint8]:
+        """What is done at each added token."""
+        if not specials_as_text:
+            return self.engine.everything_allowed
+        return self.engine.actions(self.parts.added_tokens.policy((), ()))
+
+    # --- ids and all about them ---
+
+    def encode(self, texts: list[str], specials_as_text: bool) -> EngineEncoded:
+        """The ids of texts, without a template."""
+        return self.engine.encode_batch(texts, None, Call(self.actions(specials_as_text), WELL_FORMED, None))
+
+    def locate(self, texts: list[str], specials_as_text: bool, encoded: EngineEncoded | None = None) -> Located:
+        """All about the ids of texts."""
+        encoded = encoded or self.encode(texts, specials_as_text)
+        words = np.zeros(len(encoded.ids), np.int32)
+        actions = self.actions(specials_as_text)
+        offsets = self.engine.locator.locate(encoded, texts, None, "char", actions, trimmed=False, words=words)
+        return Located(encoded.ids.astype(np.uint32, copy=False), encoded.offsets, offsets, words)
+
+    def columns(self, located: Located, row: int, texts: Sequence[str], type_id: int) -> Columns:
+        """The fields of one text's encoding, before truncation; ``texts`` are its words, or itself."""
+        begin, end = int(located.edges[row]), int(located.edges[row + 1])
+        ids = located.ids[begin:end].tolist()
+        offsets = list(map(tuple, located.offsets[begin:end].tolist()))
+        words = located.words[begin:end].tolist()
+        tokens = list(map(self.names.__getitem__, ids))
+        if self._varying and not self._varying.isdisjoint(ids):
+            for place, number in enumerate(ids):
+                if number in self._varying:
+                    start, stop = offsets[place]
+                    tokens[place] = self._string_of(number, texts[words[place] if len(texts) > 1 else 0][start:stop])
+        count = len(ids)
+        return Columns(ids, [type_id] * count, tokens, words, offsets, [0] * count, [1] * count)
+
+    def _string_of(self, number: int, found: str) -> str:
+        """The string of an added token as it stands in a text."""
+        normalizer = self.parts.normalizer
+        token = next(token for token in self.parts.added_tokens if token.id == number)
+        return normalizer.normalize(found) if token.normalized and normalizer is not None else found
+
+    # --- post-processing ---
+
+    def process(self, first: Columns, second: Columns | None, special: bool) -> Columns:
+        """One encoding from a text's, or those of a pair, in the template. The given ones are used up."""
+        sides = [first] if second is None else [first, second]
+        if not self._processors and second is None:
+            return first
+        for number, side in enumerate(sides):
+            side.set_sequence(number)
+            if self._processors:
+                side.type_ids = [number] * len(side)
+                for each in side.overflowing:
+                    each.set_sequence(number)
+        template = self.parts.template.single if second is None else self.parts.template.pair
+        pieces = [piece for piece in template if special or not isinstance(piece, Special)]
+        for processor in self._processors:
+            if processor.trims:
+                for side in sides:
+                    for each in (side, *side.overflowing):
+                        _trim(each, processor.keeps_first)
+            if processor.kind == "ByteLevel":
+                for number, side in enumerate(sides):
+                    side.set_sequence(number)
+            elif processor.kind == "TemplateProcessing":
+                sides = [self._put(piece, sides) for piece in pieces]
+            elif special:
+                sides = self._put_around(pieces, sides, processor.kind == "RobertaProcessing")
+            else:
+                sides = [self._put(piece, sides) for piece in pieces]
+        return _merged(sides)
+
+    def _put(self, piece: Piece, sides: list[Columns]) -> Columns:
+        """What stands in the place of a template's piece."""
+        if isinstance(piece, Special):
+            contents = self.parts.added_tokens.content_of
+            names = [contents[number].decode() if number in contents else self.names[number] for number in piece.ids]
+            return Columns.of_specials(list(piece.ids), piece.type_id, names)
+        side = sides["AB".index(piece.which)].copy()
+        side.type_ids = [piece.type_id] * len(side)
+        return side
+
+    def _put_around(self, pieces: list[Piece], sides: list[Columns], is_roberta: bool) -> list[Columns]:
+        """The texts with the special tokens of each around them: one, or two as at the first piece of the second."""
+        for number, side in enumerate(sides):
+            for each in (side, *side.overflowing):
+                each.ranges = {number: (0, len(each))}
+                each.type_ids = [0] * len(each) if is_roberta else each.type_ids
+        put = [self._put(piece, sides) for piece in pieces]
+        if len(sides) == 1:
+            return [_merged(put)]
+        ends = 1 + next(number for number, piece in enumerate(pieces) if isinstance(piece, Text))
+        ends += len(put) > len(sides)  # [CLS] A [SEP] and what follows
+        return [_merged(put[:ends]), _merged(put[ends:])]
+
+
+def _merged(parts: list[Columns]) -> Columns:
+    merged = Columns.empty()
+    for part in parts:
+        merged.merge(part)
+    return merged
+
+
+def _trim(columns: Columns, keeps_first: bool) -> None:
+    """Leave blanks at the ends of tokens out of their offsets; see ``kernels.offsets.trim_offsets``."""
+    blanks = trimmed_blanks()
+    for place, token in enumerate(columns.tokens):
+        before = len(token) - len(token.lstrip(blanks))
+        behind = len(token) - len(token.rstrip(blanks))
+        if not before | behind:
+            continue
+        start, stop = columns.offsets[place]
+        if before:
+            if keeps_first and before == 1 and (place == 0 or start == 0):
+                before = 0
+            start = min(start + before, stop)
+        if behind and stop >= behind:
+            stop = max(stop - behind, start)
+        columns.offsets[place] = start, stop
