@@ -23,6 +23,9 @@ from numbatok.compat.huggingface import AddedToken, Encoding, Tokenizer, decoder
 from support import output_of
 from vocabularies import ROWS
 
+# tokenizers warns of `words`, which its encodings still have, and so do ours.
+pytestmark = pytest.mark.filterwarnings("ignore:.*Encoding.words is deprecated:DeprecationWarning")
+
 FIELDS = (
     "ids type_ids tokens offsets attention_mask special_tokens_mask word_ids words sequence_ids n_sequences".split()
 )
