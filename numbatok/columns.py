@@ -63,11 +63,6 @@ class Column:
     def __iter__(self) -> Iterator[bytes]:
         return (self[number] for number in range(len(self)))
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of all texts."""
-        return int(self.lengths.sum())
-
     def number_given(self, number: int) -> int:
         """Which text of the column that it comes from one is."""
         return number if self._numbers is None else int(self._numbers[number])

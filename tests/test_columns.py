@@ -30,12 +30,12 @@ texts = st.lists(st.none() | st.text(st.characters(exclude_categories=["Cs"]), m
 
 def layouts(strings):
     """Arrow arrays of the same strings, in every layout."""
-    plain = pa.array(strings, pa.string())
-    padded = pa.array(["before", None, *strings, "after"], pa.string())
+    longer = ["before", None, *strings, "after"]
+    plain, padded = pa.array(strings, pa.string()), pa.array(longer, pa.string())
     kinds = [pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.string_view(), pa.binary_view()]
     for kind in kinds:
-        yield plain.cast(kind)
-        yield padded.cast(kind).slice(2, len(strings))
+        yield pa.array(strings, kind)
+        yield pa.array(longer, kind).slice(2, len(strings))
     middle = len(strings) // 2
     yield pa.chunked_array([plain[:middle], plain[:0], plain[middle:]])
     yield plain.dictionary_encode()
