@@ -27,7 +27,7 @@ def kernel_view(engine: "Engine", is_changed: bool) -> npt.NDArray[np.int64]:
     view[: dtypes.VIEW_FIELDS] = engine.view_record
     view[inside.DECODER] = decode.decode_documents.address
     view[inside.TABLES : inside.TABLES + 6] = engine.decoder.lookup
-    view[-1] = inside.LAYOUT
+    view[-2], view[-1] = engine.number, inside.LAYOUT
     return view
 
 
@@ -38,7 +38,7 @@ def new_scratch(engine: "Engine", cache_bytes: int, longest: int) -> npt.NDArray
     model.fix_sizes(cache_bytes, longest)
     record = model.record.copy()
     tables = model.tables()
-    size = len(record) + _ALIGNMENT // 8 + sum(_words(table) for table in tables.values())
+    size = len(record) + 1 + _ALIGNMENT // 8 + sum(_words(table) for table in tables.values())
     whole = np.zeros(size, np.int64)
     place = len(record) + 1  # a word that stays 0, where the kernels look whether to stop
     record[dtypes.WORK_STOP] = address_of(whole) + 8 * len(record)
@@ -49,6 +49,7 @@ def new_scratch(engine: "Engine", cache_bytes: int, longest: int) -> npt.NDArray
         record[field], record[field + 1] = address_of(whole) + 8 * place, len(table)
         place += -(-table.nbytes // 8)
     whole[: len(record)] = record
+    whole[-1] = engine.number
     return whole
 
 

@@ -134,6 +134,7 @@ def truncate(
 ) -> str:
     """The longest prefix, or suffix where the ``left`` is cut off, of at most ``room`` tokens."""
     data = source.data
+    room = min(room, engine.ids_per_byte * len(data) + 1)
     if not is_local(engine, parts, data):
         return Whole(engine, parts, source.text, actions).truncate(room, side)
     with engine.scratch() as scratch:
@@ -159,7 +160,7 @@ def chunk(
     text, data = source.text, source.data
     if not text:
         return []
-    room = overhead.room(max_tokens)
+    room = min(overhead.room(max_tokens), engine.ids_per_byte * len(data) + 1)
     if overhead.times == 0:
         return [Chunk(0, len(text), text, overhead.added)]
     levels = LEVELS[: LEVELS.index(at) + 1]

@@ -30,14 +30,20 @@ class Packed(NamedTuple):
     left_over: Ids
 
 
+MOST = 1 << 40  # more tokens than anything has
+
+
 def checked_number(name: str, value: object, least: int, most: int | None = None) -> int:
-    """An argument as an int, or the TypeError or ValueError that says what it must be."""
+    """An argument as an int, or the TypeError or ValueError that says what it must be.
+
+    What is above MOST, as the 10^30 that stands for no limit in some models' settings, counts as that.
+    """
     if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
     if value < least or (most is not None and value > most):
         bounds = f"at least {least}" if most is None else f"from {least} to {most}"
         raise ValueError(f"{name} must be {bounds}, not {value}")
-    return int(value)
+    return min(int(value), MOST)
 
 
 def checked_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -1,6 +1,7 @@
 """How many threads a call may use, and the guard that lets one parallel call at a time into Numba's threads."""
 
 import functools
+import operator
 import os
 import sys
 import threading
@@ -18,11 +19,15 @@ _forked_from_threads = False  # whether Numba's threads, of which a fork keeps n
 
 def check_threads(number: object, what: str) -> int:
     """``number`` as the count of threads that ``what`` gives; TypeError or ValueError unless it is one."""
-    if isinstance(number, bool) or not isinstance(number, int):
+    try:
+        count = operator.index(number)  # type: ignore[arg-type]
+    except TypeError:
+        count = None
+    if count is None or isinstance(number, bool):
         raise TypeError(f"{what} must be an int of at least 1, not {type(number).__name__}")
-    if number < 1:
-        raise ValueError(f"{what} must be at least 1, not {number}")
-    return number
+    if count < 1:
+        raise ValueError(f"{what} must be at least 1, not {count}")
+    return count
 
 
 def set_num_threads(number: int | None) -> None:

@@ -35,6 +35,7 @@ from numbatok.text import (
     check_errors,
     check_unit,
 )
+from numbatok.threads import check_threads
 
 if TYPE_CHECKING:
     from numbatok.budgets import At, Chunk, Overhead
@@ -398,6 +399,8 @@ class Tokenizer:
         array([15496,   995, 50256], dtype=uint32)
         """
         engine = self._engine or self._start()
+        if num_threads is not None:
+            check_threads(num_threads, "num_threads")
         actions = engine.everything_allowed
         if allowed_special is not _ALL or disallowed_special is not _NONE or errors is not _STRICT:
             actions = self._actions(engine, allowed_special, disallowed_special, errors)
@@ -434,6 +437,8 @@ class Tokenizer:
         (array([ 2616, 38776, 34719,   225]), array([[0, 2], [2, 5], [5, 7], [6, 7]]))
         """
         check_unit(unit, "unit")
+        if num_threads is not None:
+            check_threads(num_threads, "num_threads")
         if pair is None and allowed_special is _ALL and disallowed_special is _NONE and errors is _STRICT:
             engine = self._engine or self._start()
             short = engine.locator.encode_short(text, engine.everything_allowed, bool(add_special_tokens), unit)
@@ -927,7 +932,7 @@ class Tokenizer:
     def set_cache_budget(self, size: int | None) -> None:
         """Let this tokenizer's caches take at most ``size`` bytes, all workers together, and clear them.
 
-        None is what :func:`numbatok.set_cache_budget` says for all tokenizers.
+        Some 200 KiB a worker are always taken. None is what :func:`numbatok.set_cache_budget` says for all tokenizers.
         """
         self._cache_budget = None if size is None else check_budget(size)
         self.clear_cache()
@@ -968,6 +973,8 @@ class Tokenizer:
     ) -> list[str]:
         """The text of each document of a :class:`TokenBatch`, or of an iterable of sequences of ids."""
         codecs.lookup_error(errors)
+        if num_threads is not None:
+            check_threads(num_threads, "num_threads")
         ids, offsets = as_flat_ids(batch, self.vocab_size)
         if self._parts.decoder:
             return self._decode_strings(ids, offsets, skip_special_tokens, batch=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import numbatok
+import numbatok.budgets
 import small
 import vocabularies
 from conftest import TEST_DATA
@@ -295,3 +295,13 @@ def test_scratches_are_left_in_order(gpt2: Tokenizer) -> None:
         assert gpt2.encode("Hello world").tolist() == [15496, 995]
         gpt2.chunk(text, 100)
         assert gpt2.count(text) == len(wanted)
+
+
+def test_budgets_without_end(gpt2: Tokenizer) -> None:
+    """A number that stands for no limit, as in some models' settings, is none."""
+    for most in (10**10, 1 << 62, 10**30):
+        assert gpt2.fits("Hello world", most)
+        assert gpt2.truncate("Hello world", most) == "Hello world"
+        assert gpt2.truncate("Hello world", most, "left") == "Hello world"
+        assert [chunk.text for chunk in gpt2.chunk("Hello world", most)] == ["Hello world"]
+        assert gpt2.encode_windows(["Hello world"], max_length=most)[0].tolist() == [[15496, 995]]

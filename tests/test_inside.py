@@ -103,6 +103,34 @@ def test_what_is_in_the_way(gpt2: numbatok.Tokenizer) -> None:
     assert decode_one(stale, scratch, ids, 0, 1, back, 0) == (inside.STALE, 0)
 
 
+def test_wrong_arrays_and_places(gpt2: numbatok.Tokenizer) -> None:
+    """Outside of a kernel, and with arrays of other types or layouts: an error, not a crash; another's scratch too."""
+    view, scratch = gpt2.kernel_view(), gpt2.new_scratch()
+    text, out = np.frombuffer(b"Hello world", np.uint8), np.zeros(100, np.uint32)
+    for call in (
+        lambda: encode_into(view, scratch, text, 0, 5, out, 0),
+        lambda: count_in(view, scratch, text, 0, 5),
+        lambda: decode_into(view, scratch, out, 0, 5, np.zeros(9, np.uint8), 0),
+    ):
+        with pytest.raises(TypeError, match=r"for numba\.njit functions"):
+            call()
+    for arrays, name in (
+        ((view, scratch, text, 0, 5, np.zeros(100, np.uint16), 0), "out must be a writable"),
+        ((view, scratch, text, 0, 5, np.zeros(100, np.int64), 0), "out must be a writable"),
+        ((view, scratch, text, 0, 5, np.zeros(200, np.uint32)[::2], 0), "out must be a writable"),
+        ((view, scratch, text[::2], 0, 5, out, 0), "text must be a contiguous"),
+        ((view, scratch, text.astype(np.int8), 0, 5, out, 0), "text must be a contiguous"),
+        ((view.astype(np.uint64), scratch, text, 0, 5, out, 0), "view must be a contiguous"),
+    ):
+        with pytest.raises(numba.core.errors.TypingError, match=name):
+            encode_one(*arrays)
+    with pytest.raises(numba.core.errors.TypingError, match="ids must be a contiguous"):
+        decode_one(view, scratch, np.zeros(3, np.int64), 0, 3, np.zeros(9, np.uint8), 0)
+    other = gpt2.add_special_tokens(["<|user|>"])
+    assert encode_one(other.kernel_view(), scratch, text, 0, 5, out, 0) == (inside.OTHER_SCRATCH, 0)
+    assert encode_one(other.kernel_view(), other.new_scratch(), text, 0, 5, out, 0) == (inside.DONE, 1)
+
+
 def test_a_cache_that_is_full(gpt2: numbatok.Tokenizer) -> None:
     """It begins anew, and the ids stay right."""
     view, scratch = gpt2.kernel_view(), gpt2.new_scratch(cache_bytes=1 << 18)

@@ -271,8 +271,13 @@ def test_wrong_out_and_dtype(gpt2: Tokenizer) -> None:
 def test_wrong_numbers_of_threads(gpt2: Tokenizer, number: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """A number of threads is an integer of at least 1, by whatever way it comes."""
     kind = ValueError if isinstance(number, int) and not isinstance(number, bool) else TypeError
+    for call in (gpt2.encode, gpt2.count, gpt2.pretokenize, gpt2.encode_with_offsets):
+        with pytest.raises(kind, match="num_threads must be"):
+            call("a", num_threads=number)
     with pytest.raises(kind, match="num_threads must be"):
         gpt2.encode_batch(["a"], num_threads=number)
+    with pytest.raises(kind, match="num_threads must be"):
+        gpt2.decode_batch([[1]], num_threads=number)
     with pytest.raises(kind, match="number must be"):
         numbatok.set_num_threads(number)
     monkeypatch.setenv("NUMBATOK_NUM_THREADS", "many")
@@ -293,6 +298,7 @@ def test_where_the_number_of_threads_comes_from(monkeypatch: pytest.MonkeyPatch)
     finally:
         numbatok.set_num_threads(None)
     assert numbatok.get_num_threads() == 7
+    assert len(numbatok.get_encoding("gpt2").encode("Hello world", num_threads=np.int64(2))) == 2
 
 
 def test_plan_covers_every_document() -> None:

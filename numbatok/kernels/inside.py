@@ -3,7 +3,7 @@
 They take plain arrays: ``view`` is :meth:`numbatok.Tokenizer.kernel_view`, ``scratch`` is
 :meth:`numbatok.Tokenizer.new_scratch`. The rules:
 
-* one scratch is for one thread at a time; a view is for any number of them;
+* one scratch is for one thread at a time, and for views of its own tokenizer; a view is for any number of them;
 * the tokenizer lives at least as long as its views, and neither a view nor a scratch is copied or pickled: they hold
   addresses;
 * text is UTF-8, uint8, in one piece; nothing checks that here. What is not encodes to some ids, and nothing worse;
@@ -19,6 +19,9 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+from numba import types
+from numba.core.errors import TypingError
+from numba.extending import overload
 
 from numbatok.kernels import dtypes
 from numbatok.kernels.decode import NO_ROOM as _NO_BYTES
@@ -54,13 +57,15 @@ DONE = 0
 NO_ROOM = -1  # ``out`` is too short: ``stop - start + ROOM`` elements after ``at`` always do for encoding
 TOO_LONG = -2  # a pretoken is longer than the scratch was made for
 STALE = -3  # this code was compiled with another version of numbatok
+OTHER_SCRATCH = -5  # the scratch is another tokenizer's than the view
 UNKNOWN_ID = -4  # the number is the place of an id that is not in the vocabulary
 ROOM = dtypes.OUTPUT_SLACK
 
-# After the view's fields: where decode_documents is, the six arguments that are its tables, and last of all the layout.
+# After the view's fields: where decode_documents is, the six arguments that are its tables, a number of the
+# tokenizer's, which stands at the end of its scratches too, and last of all the layout.
 DECODER = VIEW_FIELDS
 TABLES = DECODER + 1
-ACCESS_FIELDS = TABLES + 7
+ACCESS_FIELDS = TABLES + 8
 
 #: What code that was compiled with these constants can rely on.
 LAYOUT = zlib.crc32(Path(dtypes.__file__).read_bytes() + Path(__file__).read_bytes())
@@ -113,7 +118,26 @@ def _encode(view, work, text, length, out, room, count_only):
     return np.int64(NO_ROOM if result == NEED_OUTPUT and not count_only else TOO_LONG), np.int64(0)
 
 
+def _outside() -> TypeError:
+    return TypeError("this function is for numba.njit functions of one's own; from Python call the tokenizer's methods")
+
+
+def _check(name, kind, dtype, writable=False):
+    """TypingError unless a type is that of a contiguous one-dimensional array of ``dtype``."""
+    wrong = not isinstance(kind, types.Array) or kind.ndim != 1 or kind.layout != "C" or kind.dtype != dtype
+    if wrong or (writable and not kind.mutable):
+        kept = "writable, " if writable else ""
+        raise TypingError(f"{name} must be a {kept}contiguous one-dimensional array of {dtype}, not {kind}")
+
+
 @helper
+def _is_of(view, scratch):
+    """Status of a view and a scratch: DONE, STALE, or OTHER_SCRATCH."""
+    if view[len(view) - 1] != LAYOUT:
+        return np.int64(STALE)
+    return np.int64(DONE if view[len(view) - 2] == scratch[len(scratch) - 1] else OTHER_SCRATCH)
+
+
 def encode_into(view, scratch, text, start, stop, out, at):
     """Encode ``text[start:stop]`` as a text of its own, its ids to ``out`` from ``at`` on.
 
@@ -125,92 +149,132 @@ def encode_into(view, scratch, text, start, stop, out, at):
     out : uint32 array
     at : index in ``out``
 
-    Returns (DONE, index in ``out`` after the last id), after which ``out`` may hold anything; or (NO_ROOM, TOO_LONG or
-    STALE, ``at``).
+    Returns (DONE, index in ``out`` after the last id); or (NO_ROOM, TOO_LONG, OTHER_SCRATCH or STALE, ``at``). The next
+    ROOM elements of ``out`` after that index may hold anything: leave them between texts that threads encode at once.
+    Arrays of other types are a TypingError of Numba's.
 
     >>> @numba.njit(parallel=True, cache=True)
     ... def encode_all(view, scratches, text, offsets, out, counts):
     ...     for worker in numba.prange(len(scratches)):
     ...         for i in range(worker, len(offsets) - 1, len(scratches)):
     ...             first, last = offsets[i], offsets[i + 1]
-    ...             status, end = encode_into(view, scratches[worker], text, first, last, out, first)
-    ...             counts[i] = end - first if status == 0 else status
+    ...             status, end = encode_into(view, scratches[worker], text, first, last, out, first + 4 * i)
+    ...             counts[i] = end - first - 4 * i if status == 0 else status
     """
-    if view[len(view) - 1] != LAYOUT:
-        return np.int64(STALE), np.int64(at)
-    if start < 0 or stop > len(text) or start > stop or at < 0 or at > len(out):
-        return np.int64(NO_ROOM), np.int64(at)
-    status, count = _encode(
-        np.int64(view.ctypes.data),
-        np.int64(scratch.ctypes.data),
-        np.int64(text.ctypes.data) + np.int64(start),
-        np.int64(stop) - np.int64(start),
-        np.int64(out.ctypes.data) + 4 * np.int64(at),
-        np.int64(len(out)) - np.int64(at),
-        False,
-    )
-    return status, np.int64(at) + count
+    raise _outside()
 
 
-@helper
+@overload(encode_into)
+def _typed_encode_into(view, scratch, text, start, stop, out, at):
+    _check("view", view, types.int64)
+    _check("scratch", scratch, types.int64, writable=True)
+    _check("text", text, types.uint8)
+    _check("out", out, types.uint32, writable=True)
+
+    def implementation(view, scratch, text, start, stop, out, at):
+        status = _is_of(view, scratch)
+        if status != DONE:
+            return status, np.int64(at)
+        if start < 0 or stop > len(text) or start > stop or at < 0 or at > len(out):
+            return np.int64(NO_ROOM), np.int64(at)
+        status, count = _encode(
+            np.int64(view.ctypes.data),
+            np.int64(scratch.ctypes.data),
+            np.int64(text.ctypes.data) + np.int64(start),
+            np.int64(stop) - np.int64(start),
+            np.int64(out.ctypes.data) + 4 * np.int64(at),
+            np.int64(len(out)) - np.int64(at),
+            False,
+        )
+        return status, np.int64(at) + count
+
+    return implementation
+
+
 def count_in(view, scratch, text, start, stop):
-    """(DONE, how many ids :func:`encode_into` gives for ``text[start:stop]``), or (TOO_LONG or STALE, 0)."""
-    if view[len(view) - 1] != LAYOUT:
-        return np.int64(STALE), np.int64(0)
-    if start < 0 or stop > len(text) or start > stop:
-        return np.int64(NO_ROOM), np.int64(0)
-    return _encode(
-        np.int64(view.ctypes.data),
-        np.int64(scratch.ctypes.data),
-        np.int64(text.ctypes.data) + np.int64(start),
-        np.int64(stop) - np.int64(start),
-        np.int64(0),
-        np.int64(0),
-        True,
-    )
+    """(DONE, how many ids :func:`encode_into` gives for ``text[start:stop]``), or (another status, 0)."""
+    raise _outside()
 
 
-@helper
+@overload(count_in)
+def _typed_count_in(view, scratch, text, start, stop):
+    _check("view", view, types.int64)
+    _check("scratch", scratch, types.int64, writable=True)
+    _check("text", text, types.uint8)
+
+    def implementation(view, scratch, text, start, stop):
+        status = _is_of(view, scratch)
+        if status != DONE:
+            return status, np.int64(0)
+        if start < 0 or stop > len(text) or start > stop:
+            return np.int64(NO_ROOM), np.int64(0)
+        return _encode(
+            np.int64(view.ctypes.data),
+            np.int64(scratch.ctypes.data),
+            np.int64(text.ctypes.data) + np.int64(start),
+            np.int64(stop) - np.int64(start),
+            np.int64(0),
+            np.int64(0),
+            True,
+        )
+
+    return implementation
+
+
 def decode_into(view, scratch, ids, start, stop, out, at):
     """Decode ``ids[start:stop]`` (uint32), their bytes to ``out`` (uint8) from ``at`` on.
 
-    Returns (DONE, index in ``out`` after the last byte); or (UNKNOWN_ID, its place in ``ids``), or (NO_ROOM or STALE,
-    ``at``). What is in ``out`` after that index may be anything. A tokenizer whose tokens are far-apart ids, or are
-    decoded as strings, has no view.
+    Returns (DONE, index in ``out`` after the last byte); or (UNKNOWN_ID, its place in ``ids``), or (NO_ROOM,
+    OTHER_SCRATCH or STALE, ``at``). What is in ``out`` after that index may be anything. A tokenizer whose tokens are
+    far-apart ids, or are decoded as strings, has no view.
     """
-    if view[len(view) - 1] != LAYOUT:
-        return np.int64(STALE), np.int64(at)
-    if start < 0 or stop > len(ids) or start > stop or at < 0 or at > len(out):
-        return np.int64(NO_ROOM), np.int64(at)
-    room = np.int64(len(out)) - np.int64(at)
-    if start == stop:
-        return np.int64(DONE), np.int64(at)
-    if room == 0:
-        return np.int64(NO_ROOM), np.int64(at)
-    work = np.int64(scratch.ctypes.data)
-    set_field(work, WORK_LIST, start)
-    set_field(work, WORK_LIST + 1, stop)
-    edges = work + 8 * WORK_LIST
-    record = np.int64(view.ctypes.data)
-    result = call_kernel(
-        view[DECODER],
-        (
+    raise _outside()
+
+
+@overload(decode_into)
+def _typed_decode_into(view, scratch, ids, start, stop, out, at):
+    _check("view", view, types.int64)
+    _check("scratch", scratch, types.int64, writable=True)
+    _check("ids", ids, types.uint32)
+    _check("out", out, types.uint8, writable=True)
+
+    def implementation(view, scratch, ids, start, stop, out, at):
+        status = _is_of(view, scratch)
+        if status != DONE:
+            return status, np.int64(at)
+        if start < 0 or stop > len(ids) or start > stop or at < 0 or at > len(out):
+            return np.int64(NO_ROOM), np.int64(at)
+        room = np.int64(len(out)) - np.int64(at)
+        if start == stop:
+            return np.int64(DONE), np.int64(at)
+        if room == 0:
+            return np.int64(NO_ROOM), np.int64(at)
+        work = np.int64(scratch.ctypes.data)
+        result = _decode(
+            np.int64(view.ctypes.data),
+            work,
             np.int64(ids.ctypes.data),
-            edges,
-            np.int64(1),
-            field(record, TABLES),
-            field(record, TABLES + 1),
-            field(record, TABLES + 2),
-            field(record, TABLES + 3),
-            field(record, TABLES + 4),
-            field(record, TABLES + 5),
-            np.int64(out.ctypes.data) + np.int64(at),
+            start,
+            stop,
+            np.int64(out.ctypes.data) + at,
             room,
-            edges + 16,
-        ),
-    )
-    if result >= 0:
-        return np.int64(DONE), np.int64(at) + result
-    if result == _NO_BYTES:
-        return np.int64(NO_ROOM), np.int64(at)
-    return np.int64(UNKNOWN_ID), -np.int64(1) - result
+        )
+        if result >= 0:
+            return np.int64(DONE), np.int64(at) + result
+        if result == _NO_BYTES:
+            return np.int64(NO_ROOM), np.int64(at)
+        return np.int64(UNKNOWN_ID), -np.int64(1) - result
+
+    return implementation
+
+
+@helper
+def _decode(view, work, ids, start, stop, out, room):
+    """What ``decode_documents`` returns for one document."""
+    set_field(work, WORK_LIST, np.int64(start))
+    set_field(work, WORK_LIST + 1, np.int64(stop))
+    edges = work + 8 * WORK_LIST
+    tables = (field(view, TABLES), field(view, TABLES + 1), field(view, TABLES + 2))
+    more = (field(view, TABLES + 3), field(view, TABLES + 4), field(view, TABLES + 5))
+    arguments = (ids, edges, np.int64(1), *tables, *more, np.int64(out), room, edges + 16)
+    return call_kernel(field(view, DECODER), arguments)
