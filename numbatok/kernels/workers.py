@@ -179,7 +179,7 @@ def find_seams(shared, worker):
         decided = call_kernel(field(view, VIEW_WALKER), (view, work, text, length, base, length, blocks))
         set_field(work, WORK_COARSE, 0)
         end = min(decided, base + 64 * blocks)
-        place = guess
+        place = max(guess, base)
         while place < end and not (is_set(starts, place - base) and at(source, place) & 0xC0 != 0x80):
             place += 1
         set_field(task, TASK_BEGIN, place if place < end else np.int64(NO_SEAM))
