@@ -173,19 +173,25 @@ def test_output_below_the_input_is_not_read(tmp_path, small_ranks):
 def test_a_pipe_that_is_still_open_does_not_keep_a_run_from_ending(tmp_path):
     """Ctrl-C while standard input has nothing to say."""
     environment = {**os.environ, "PYTHONPATH": str(Path(numbatok.__file__).parent.parent)}
-    arguments = [sys.executable, "-m", "numbatok", "encode", "-", "-o", f"{tmp_path}/out/", "--lines"]
+    # Python sets no handler in a job of the background, as tests may be.
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from numbatok.cli import main"
+    arguments = [sys.executable, "-c", f"{code}; sys.exit(main())", "encode", "-", "-o", f"{tmp_path}/out/", "--lines"]
     run = subprocess.Popen(
         arguments, env=environment, cwd=Path(__file__).parent, stdin=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    while not (tmp_path / "out").exists():
-        time.sleep(0.05)
-        assert run.poll() is None
-    time.sleep(0.5)
-    run.send_signal(signal.SIGINT)
-    assert run.wait(30) == 130
-    assert b"Fatal" not in run.stderr.read()
-    run.stdin.close()
-    run.stderr.close()
+    try:
+        while not (tmp_path / "out").exists():
+            time.sleep(0.05)
+            assert run.poll() is None
+        time.sleep(0.5)
+        run.send_signal(signal.SIGINT)
+        assert run.wait(30) == 130
+        assert b"Fatal" not in run.stderr.read()
+    finally:
+        run.kill()
+        run.wait()
+        run.stdin.close()
+        run.stderr.close()
 
 
 @pytest.mark.parametrize("block", [7, 16, 64, 1000])
