@@ -288,10 +288,11 @@ class StreamDecoder:
             if string[:3] == "<0x" and decoders.is_byte(string):
                 self._run.append(string)
                 return ""
+            strings = [string]
             if self._run:
-                string = "".join(self._bytes.finish()) + string
+                strings = [*self._bytes.finish(), string]
                 self._run = self._bytes.run
-            return string if self._rest is None else self._past([string])
+            return "".join(strings) if self._rest is None else self._past(strings)
         if isinstance(ids, np.integer) and not isinstance(ids, np.timedelta64):
             return self.feed(int(ids))
         array = as_ids(ids, self._strings.vocab_size)

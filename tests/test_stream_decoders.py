@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import small
@@ -120,6 +120,7 @@ STRINGS = [
 ]
 
 
+@example([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Strip(" ", 1, 0)], ["<0xE2>", "▁"])
 @given(st.lists(st.sampled_from(STEPS), max_size=5), st.lists(st.sampled_from(STRINGS), max_size=12))
 def test_decoders(steps: list[decoders.Step], strings: list[str]) -> None:
     """Any steps over any strings."""
