@@ -132,8 +132,8 @@ def arrange(frame: Frame, texts: dict[str, Places], count: int) -> Documents:
     ``texts`` holds (addresses, lengths) of the first and the second texts under ``"A"`` and ``"B"``.
     """
     width = len(frame.pieces)
-    if width == 1 and "A" in texts:
-        addresses, lengths = texts["A"]
+    if width == 1 and not isinstance(frame.pieces[0], Special):  # as arrays are, without a copy
+        addresses, lengths = texts[frame.pieces[0].which]
         zeros = np.zeros(count, np.int64)
         return Documents(addresses, lengths, zeros, np.arange(count), zeros, texts)
     addresses, lengths = np.empty((count, width), np.int64), np.empty((count, width), np.int64)

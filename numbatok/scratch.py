@@ -108,9 +108,9 @@ class Scratch:
 
     def end_waves(self) -> None:
         """Be ready for a call of one caller again."""
-        self._wave_output = self._arrays[dtypes.WORK_OUTPUT]
-        if len(self._wave_output) > MOST_WAVE_IDS:
-            self._wave_output = self.small_output
+        output = self._arrays[dtypes.WORK_OUTPUT]
+        if output is not self.small_output:
+            self._wave_output = output if len(output) <= MOST_WAVE_IDS else self.small_output
         self.use_small_output()
         self.record[dtypes.WORK_COUNT_ONLY] = self.record[dtypes.WORK_TRIES_OFF] = 0
         self.record[dtypes.WORK_UNTIL] = dtypes.NO_UNTIL

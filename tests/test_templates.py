@@ -129,3 +129,25 @@ def test_type_ids_of_parts(both) -> None:
         assert len(part.type_ids) == len(part.ids)
     spans = [batch.type_ids[begin:end].tolist() for end, begin in pairwise(batch.offsets[::-1])]
     assert batch[::-1].type_ids.tolist() == [kind for span in spans for kind in span]
+
+
+def test_templates_of_one_piece() -> None:
+    """Special tokens alone, the text alone, and of a pair only one text."""
+    content = small.tokenizer_json()
+    text = {which: {"Sequence": {"id": which, "type_id": 0}} for which in "AB"}
+    special = {"SpecialToken": {"id": "E", "type_id": 0}}
+    tokens = {"E": {"id": "E", "ids": [65], "tokens": ["b"]}}
+    for single, pair in (([special], [text["B"]]), ([text["A"]], [text["A"]]), ([text["A"]], [special])):
+        content["post_processor"] = {
+            "type": "TemplateProcessing",
+            "single": single,
+            "pair": pair,
+            "special_tokens": tokens,
+        }
+        ours = Tokenizer.from_str(json.dumps(content))
+        alone, other = (ours.encode_batch(["the dog"], ["fox"], add_special_tokens=False) for _ in range(2))
+        assert alone == other
+        wanted = {"A": small.by_merges().encode("the dog"), "B": small.by_merges().encode("fox")}
+        for pieces, got in ((single, ours.encode_batch(["the dog"])), (pair, ours.encode_batch(["the dog"], ["fox"]))):
+            which = pieces[0].get("Sequence", {}).get("id")
+            assert got.ids.tolist() == ([65] if which is None else wanted[which].tolist())

@@ -240,7 +240,7 @@ def encode_region(view, work, text, length, base, end, resume, used):
 
 
 @helper
-def find_added(view, work, match, text, length, segment, floor, begin, limit):
+def _find_added(view, work, match, text, length, segment, floor, begin, limit):
     """Search ``text[begin:limit]`` for an added token, and note it at ``match``: WORK_RAW_MATCH or WORK_MATCH."""
     trie = view + 8 * (VIEW_RAW_TRIE if match == WORK_RAW_MATCH else VIEW_NORMALIZED_TRIE)
     token = np.int64(-1)
@@ -307,7 +307,7 @@ def _walk(view, work, text, length, base, stop, until, reach):
 
 
 @helper
-def _next_added(view, work, text, length, base):
+def next_added(view, work, text, length, base):
     """The next added token from ``base`` on, as the place where it is noted: WORK_RAW_MATCH or WORK_MATCH.
 
     Up to the next raw one is a segment, in it up to the next of the others is text. What is noted may be -1, for none.
@@ -315,19 +315,19 @@ def _next_added(view, work, text, length, base):
     if field(work, WORK_RAW_MATCH) == NOT_SEARCHED:
         begin = field(work, WORK_RAW_MATCH + 3)
         limit = begin if field(work, WORK_TRIES_OFF) >= 1 else length
-        find_added(view, work, WORK_RAW_MATCH, text, length, np.int64(0), base, begin, limit)
+        _find_added(view, work, WORK_RAW_MATCH, text, length, np.int64(0), base, begin, limit)
     segment_end = length
     if field(work, WORK_RAW_MATCH) >= 0:
         segment_end = max(field(work, WORK_RAW_MATCH + 1), base)
     if field(work, WORK_MATCH) == NOT_SEARCHED:
         begin = field(work, WORK_MATCH + 3)
         limit = begin if field(work, WORK_TRIES_OFF) >= 2 else segment_end
-        find_added(view, work, WORK_MATCH, text, length, field(work, WORK_SEGMENT), base, begin, limit)
+        _find_added(view, work, WORK_MATCH, text, length, field(work, WORK_SEGMENT), base, begin, limit)
     return WORK_MATCH if field(work, WORK_MATCH) >= 0 else WORK_RAW_MATCH
 
 
 @helper
-def _pass_added(work, match):
+def pass_added(work, match):
     """Go on after an added token; returns where."""
     base = field(work, match + 2)
     set_field(work, match, NOT_SEARCHED)
@@ -370,7 +370,7 @@ def _encode_document(view, work, text, length, position, used, total):
         if field(work, WORK_LEFT) <= 0 or field(field(work, WORK_STOP), 0) != 0:
             set_field(work, WORK_RESUME, resume)
             return np.int64(PAUSED), base, used, total
-        match = _next_added(view, work, text, length, base)
+        match = next_added(view, work, text, length, base)
         token = field(work, match)
         stop = length
         if token >= 0:
@@ -390,7 +390,7 @@ def _encode_document(view, work, text, length, position, used, total):
                 return np.int64(NEED_OUTPUT), base, used, total
             put(output, used, at(table(view, VIEW_ADDED_IDS, np.uint32), token))
             used += 1
-            base = _pass_added(work, match)
+            base = pass_added(work, match)
             resume = base
             continue
 
@@ -501,7 +501,7 @@ def cut_at_added(work, text, length, rows, capacity):
     if base == 0:
         begin_at(work, base)
     while base < length and count + 2 <= capacity:
-        match = _next_added(view, work, text, length, base)
+        match = next_added(view, work, text, length, base)
         token = field(work, match)
         stop = length
         if token >= 0:
@@ -518,7 +518,7 @@ def cut_at_added(work, text, length, rows, capacity):
         base = stop
         if token < 0:
             break
-        base = _pass_added(work, match)
+        base = pass_added(work, match)
         put(output, 3 * count, stop)
         put(output, 3 * count + 1, base)
         put(output, 3 * count + 2, token)

@@ -16,7 +16,6 @@ from numbatok.kernels.dtypes import (
     IS_SPACE,
     NEED_BITMAP,
     NEED_MERGE,
-    NOT_SEARCHED,
     ONE,
     VIEW_ALPHABET,
     VIEW_CHARACTERS,
@@ -27,18 +26,14 @@ from numbatok.kernels.dtypes import (
     VIEW_WALKER,
     VIEW_WHOLE_LIMIT,
     WORK_DROPPED,
-    WORK_MATCH,
     WORK_NEEDED,
     WORK_RANKS,
-    WORK_RAW_MATCH,
-    WORK_SEGMENT,
     WORK_STARTS,
     WORK_SYMBOLS,
-    WORK_TRIES_OFF,
     WORK_VIEW,
     ZERO,
 )
-from numbatok.kernels.encode import find_added, is_set, last_start
+from numbatok.kernels.encode import begin_at, is_set, last_start, next_added, pass_added
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table, trailing_zeros
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.merge import split_units
@@ -421,27 +416,13 @@ def _walk(view, work, plan, row, text, length, document, place, last_place):
     by_bytes = field(plan, PLAN_PREFIX) < 0  # the vocabulary is plain
     walker = field(view, VIEW_WALKER)
     keep_tail(work, text, length)
-    set_field(work, WORK_SEGMENT, 0)
-    for match in (WORK_RAW_MATCH, WORK_MATCH):
-        set_field(work, match, NOT_SEARCHED)
-        set_field(work, match + 3, 0)
     base = np.int64(0)
+    begin_at(work, base)
     known = np.int64(0)
     count = np.int64(0)
     reach = np.int64(CHUNK_BLOCKS)
     while True:
-        if field(work, WORK_RAW_MATCH) == NOT_SEARCHED:
-            begin = field(work, WORK_RAW_MATCH + 3)
-            limit = begin if field(work, WORK_TRIES_OFF) >= 1 else length
-            find_added(view, work, WORK_RAW_MATCH, text, length, np.int64(0), base, begin, limit)
-        segment_end = length
-        if field(work, WORK_RAW_MATCH) >= 0:
-            segment_end = max(field(work, WORK_RAW_MATCH + 1), base)
-        if field(work, WORK_MATCH) == NOT_SEARCHED:
-            begin = field(work, WORK_MATCH + 3)
-            limit = begin if field(work, WORK_TRIES_OFF) >= 2 else segment_end
-            find_added(view, work, WORK_MATCH, text, length, field(work, WORK_SEGMENT), base, begin, limit)
-        match = WORK_MATCH if field(work, WORK_MATCH) >= 0 else WORK_RAW_MATCH
+        match = next_added(view, work, text, length, base)
         token = field(work, match)
         stop = length
         if token >= 0:
@@ -459,12 +440,7 @@ def _walk(view, work, plan, row, text, length, document, place, last_place):
             _note_spaces(view, plan, source, place, begin, end)
             word = _number_word(words, place, place + 1, word)
             place += 1
-            base = end
-            set_field(work, match, NOT_SEARCHED)
-            if match == WORK_RAW_MATCH:
-                set_field(work, WORK_SEGMENT, base)
-                set_field(work, WORK_MATCH, NOT_SEARCHED)
-                set_field(work, WORK_MATCH + 3, base)
+            base = pass_added(work, match)
             continue
         if adds_up:
             place, known, count = _deal_bytes(plan, row, text, length, base, stop, place, last_place, known, count)
