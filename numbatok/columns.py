@@ -106,7 +106,7 @@ class Column:
 
     def invalid(self) -> list[int]:
         """The numbers of texts that are not UTF-8."""
-        from numbatok.kernels.text import next_invalid_text
+        from numbatok.kernels.utf8 import next_invalid_text
 
         if self._checked:
             return []

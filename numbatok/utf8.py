@@ -6,7 +6,7 @@ Both are serial work before all encoding otherwise: a tenth to a quarter of a lo
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.kernels import dtypes, text
+from numbatok.kernels import dtypes, utf8
 from numbatok.memory import address_of, touch
 from numbatok.parallel import call_rows, threads_for
 from numbatok.threads import parallel_region, threads_of
@@ -22,26 +22,26 @@ def transcode(characters: int, count: int, width: int, threads: int | None) -> n
     with parallel_region(threads_for(count * width, threads_of(threads))) as granted:
         if granted < 2:
             data = np.empty({1: 2, 2: 3, 4: 4}[width] * count, np.uint8)
-            used = text.transcode_utf8(characters, count, width, address_of(data), len(data))
+            used = utf8.transcode_utf8(characters, count, width, address_of(data), len(data))
             return data[:used] if used >= 0 else None
         cuts = np.linspace(0, count, PARTS * granted + 1).astype(np.int64)
         rows = np.zeros((len(cuts) - 1, dtypes.ROW_FIELDS), np.int64)
         rows[:, 0] = characters + width * cuts[:-1]
         rows[:, 1] = np.diff(cuts)
         rows[:, 2] = width
-        call_rows(text.transcode_utf8, rows, granted)
+        call_rows(utf8.transcode_utf8, rows, granted)
         sizes = rows[:, dtypes.ROW_RESULT].copy()
         data = np.empty(int(sizes.sum()), np.uint8)
         touch(data)
         rows[:, 3], rows[:, 4] = address_of(data) + np.cumsum(sizes) - sizes, sizes
-        call_rows(text.transcode_utf8, rows, granted)
+        call_rows(utf8.transcode_utf8, rows, granted)
         return data if (rows[:, dtypes.ROW_RESULT] == sizes).all() else None
 
 
 def first_invalid(data: npt.NDArray[np.uint8], threads: int | None) -> int:
     """Byte offset of the first sequence in ``data`` that is not UTF-8, or -1; ``threads`` as in :func:`transcode`."""
     if threads_for(len(data), 2) < 2:
-        return int(text.first_invalid_utf8(address_of(data), len(data)))
+        return int(utf8.first_invalid_utf8(address_of(data), len(data)))
     with parallel_region(threads_for(len(data), threads_of(threads))) as granted:
         if granted > 1:
             cuts = np.linspace(0, len(data), PARTS * granted + 1).astype(np.int64)
@@ -51,7 +51,7 @@ def first_invalid(data: npt.NDArray[np.uint8], threads: int | None) -> int:
                 cuts[1:-1] += np.argmax(near, axis=1)
                 rows = np.zeros((len(cuts) - 1, dtypes.ROW_FIELDS), np.int64)
                 rows[:, 0], rows[:, 1] = address_of(data) + cuts[:-1], np.diff(cuts)
-                call_rows(text.first_invalid_utf8, rows, granted)
+                call_rows(utf8.first_invalid_utf8, rows, granted)
                 wrong = np.flatnonzero(rows[:, dtypes.ROW_RESULT] >= 0)
                 return int(cuts[wrong[0]] + rows[wrong[0], dtypes.ROW_RESULT]) if len(wrong) else -1
-    return int(text.first_invalid_utf8(address_of(data), len(data)))
+    return int(utf8.first_invalid_utf8(address_of(data), len(data)))

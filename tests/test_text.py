@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import texts
-from numbatok.kernels import dtypes, text
+from numbatok.kernels import dtypes, text, utf8
 from support import address_of, array_of, new_scratch
 
 
@@ -45,7 +45,7 @@ def test_first_invalid_utf8(content: bytes) -> None:
     """The same verdict as Python's decoder and the same place, at any distance from the end."""
     for padded in (content, content + b"a" * 9, b"a" * 9 + content, content * 2):
         data = array_of(padded)
-        assert text.first_invalid_utf8(address_of(data), len(data)) == first_invalid(padded)
+        assert utf8.first_invalid_utf8(address_of(data), len(data)) == first_invalid(padded)
 
 
 def test_every_short_sequence() -> None:
@@ -57,7 +57,40 @@ def test_every_short_sequence() -> None:
     sequences += [bytes([a, b, c, d]) for a in leads for b in edges for c in edges for d in edges]
     for sequence in sequences:
         data = array_of(sequence)
-        assert text.first_invalid_utf8(address_of(data), len(data)) == first_invalid(sequence), sequence
+        assert utf8.first_invalid_utf8(address_of(data), len(data)) == first_invalid(sequence), sequence
+
+
+@st.composite
+def of_runs(draw: st.DrawFn) -> str:
+    """Runs of characters that take one, two, three or four bytes of UTF-8, around the lengths of the kernel's steps."""
+    alphabets = ["az\x7f", "\x80éß\u07ff", "\u0800中\ud7ff\ue000\uffff", "\U00010000😀\U0010ffff", "aéя中", "яж "]
+    lengths = st.sampled_from([1, 1, 2, 3, 7, 15, 16, 17, 31, 48, 63, 64, 65, 130])
+    runs = draw(st.lists(st.tuples(st.sampled_from(alphabets), lengths), max_size=8))
+    return "".join("".join(draw(st.sampled_from(alphabet)) for _ in range(length)) for alphabet, length in runs)
+
+
+@given(of_runs(), st.integers(0, 1000), st.sampled_from([0xD800, 0xDBFF, 0xDC00, 0xDFFF]))
+def test_transcode_utf8(content: str, place: int, surrogate: int) -> None:
+    """The bytes of Python's encoder from every width of characters that holds them, and nothing past their end."""
+    widest = max(map(ord, content), default=0)
+    expected = content.encode()
+    for width, encoding in ((1, "latin-1"), (2, "utf-16-le"), (4, "utf-32-le")):
+        if widest >= 1 << 8 * width:
+            continue
+        characters = array_of(content.encode(encoding))
+        arguments = address_of(characters), len(content), width
+        assert utf8.transcode_utf8(*arguments, 0, 0) == len(expected)
+        for room in (len(expected), len(expected) + 1, len(expected) + 100):
+            output = np.full(room + 1, 0xAA, np.uint8)
+            assert utf8.transcode_utf8(*arguments, address_of(output), room) == len(expected)
+            assert output[: len(expected)].tobytes() == expected
+            assert output[room] == 0xAA
+        if expected:
+            assert utf8.transcode_utf8(*arguments, address_of(output), len(expected) - 1) == -1
+        if content and width > 1:
+            broken = characters.copy().view(f"<u{width}")
+            broken[place % len(content)] = surrogate
+            assert utf8.transcode_utf8(address_of(broken), *arguments[1:], address_of(output), len(output)) == -1
 
 
 @given(damaged() | st.binary(max_size=60))

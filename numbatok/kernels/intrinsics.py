@@ -394,6 +394,73 @@ def narrow_16(typingctx, target, target_index, source, source_index):
 
 
 @intrinsic
+def narrow_64(typingctx, target, target_index, source, source_index):
+    """Write the low bytes of 64 elements of ``source`` to ``target`` (uint8); return whether all are below 0x80."""
+    signature = types.boolean(target, types.int64, source, types.int64)
+
+    def codegen(context, builder, signature, args):
+        element = context.get_data_type(source.dtype)
+        lanes = ir.VectorType(element, 16)
+        itemsize = context.get_abi_sizeof(element)
+        read = _element_pointer(context, builder, source, args[2], args[3], 64 * itemsize)
+        write = _element_pointer(context, builder, target, args[0], args[1], 64)
+        read = builder.bitcast(read, lanes.as_pointer())
+        write = builder.bitcast(write, ir.VectorType(_I8, 16).as_pointer())
+        union = None
+        for part in range(4):
+            values = builder.load(builder.gep(read, [ir.Constant(_I64, part)]))
+            values.align = itemsize
+            bytes_ = values if itemsize == 1 else builder.trunc(values, ir.VectorType(_I8, 16))
+            builder.store(bytes_, builder.gep(write, [ir.Constant(_I64, part)])).align = 1
+            union = values if union is None else builder.or_(union, values)
+        strange = builder.icmp_unsigned(">", union, ir.Constant(lanes, [0x7F] * 16))
+        return builder.icmp_unsigned("==", builder.bitcast(strange, _I16), ir.Constant(_I16, 0))
+
+    return signature, codegen
+
+
+@intrinsic
+def put_16_by_three(typingctx, target, target_index, source, source_index):
+    """Write 16 characters of ``source`` (uint16, uint32) as three bytes of UTF-8 each; return whether all take three.
+
+    52 bytes of ``target`` are written, the last four of them without meaning. Surrogates count as others.
+    """
+    signature = types.boolean(target, types.int64, source, types.int64)
+
+    def codegen(context, builder, signature, args):
+        itemsize = context.get_abi_sizeof(context.get_data_type(source.dtype))
+        given = ir.VectorType(context.get_data_type(source.dtype), 16)
+        lanes = ir.VectorType(_I32, 16)
+
+        def every(value):
+            return ir.Constant(lanes, [value] * 16)
+
+        read = _element_pointer(context, builder, source, args[2], args[3], 16 * itemsize)
+        write = _element_pointer(context, builder, target, args[0], args[1], 52)
+        points = builder.load(builder.bitcast(read, given.as_pointer()))
+        points.align = itemsize
+        points = builder.zext(points, lanes) if itemsize < 4 else points
+        first = builder.or_(builder.lshr(points, every(12)), every(0x8080E0))
+        second = builder.and_(builder.shl(points, every(2)), every(0x3F00))
+        third = builder.and_(builder.shl(points, every(16)), every(0x3F0000))
+        packed = builder.bitcast(builder.or_(builder.or_(first, second), third), ir.VectorType(_I8, 64))
+        for quarter in range(4):  # 12 of 16 bytes each, inside a lane of 128 bits, where shuffling is cheap
+            order = [16 * quarter + 4 * (byte // 3) + byte % 3 for byte in range(12)] + [16 * quarter + 3] * 4
+            part = builder.shuffle_vector(
+                packed, ir.Constant(packed.type, ir.Undefined), ir.Constant(ir.VectorType(_I32, 16), order)
+            )
+            place = builder.gep(write, [ir.Constant(_I64, 12 * quarter)])
+            builder.store(part, builder.bitcast(place, part.type.as_pointer())).align = 1
+        # Those of three bytes are 0x800 to 0xFFFF without 0xD800 to 0xDFFF.
+        outside = builder.icmp_unsigned(">", builder.sub(points, every(0x800)), every(0xFFFF - 0x800))
+        surrogate = builder.icmp_unsigned("<", builder.sub(points, every(0xD800)), every(0x800))
+        strange = builder.bitcast(builder.or_(outside, surrogate), _I16)
+        return builder.icmp_unsigned("==", strange, ir.Constant(_I16, 0))
+
+    return signature, codegen
+
+
+@intrinsic
 def smallest_of_16(typingctx, array, index):
     """``value << 32 | place`` of the smallest of the 16 elements from ``array[index]`` on (uint32).
 

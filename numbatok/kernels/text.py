@@ -1,4 +1,4 @@
-"""Where Python keeps text: addresses without copies, and whether bytes are UTF-8."""
+"""Where Python keeps text: addresses without copies."""
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from numbatok.kernels.dtypes import (
     WORK_POSITION,
     WORK_TEXT,
     WORK_VIEW,
-    ZERO,
 )
 from numbatok.kernels.intrinsics import (
     array_at,
@@ -27,9 +26,7 @@ from numbatok.kernels.intrinsics import (
     characters_of_str,
     field,
     list_item,
-    load_u64,
     memory_of_bytes,
-    narrow_16,
     prefetch,
     put,
     release_gil,
@@ -49,8 +46,6 @@ NOT_SHORT = -100  # encode_text: leave it to Python
 KEPT_BYTES = 1 << 11
 SHORT_TEXT = 1 << 16  # most bytes that encode_text takes: their ids fit a scratch's own output
 LONG_TEXT = SHORT_TEXT >> 2  # characters from which on a non-ASCII str's UTF-8 is not left to CPython
-
-_HIGH_BITS = np.uint64(0x8080808080808080)
 
 
 @helper
@@ -148,84 +143,6 @@ def locate_characters(object_id, work):
     return kind
 
 
-@helper
-def _transcode(source, target):
-    """Write the characters of ``source`` as UTF-8; see :func:`transcode_utf8`."""
-    length = len(source)
-    room = len(target)
-    used = np.int64(0)
-    i = np.int64(0)
-    while i < length:
-        while i + 16 <= length and used + 16 <= room:
-            ascii_here = narrow_16(target, used, source, i)
-            i += ascii_here
-            used += ascii_here
-            if ascii_here < 16:
-                break
-        # At least one by one to the next ASCII character; the vector steps begin again there.
-        while i < length:
-            point = np.int64(at(source, i))
-            if used + _utf8_size(point) > room:
-                return np.int64(-1)
-            if point < 0x80:
-                put(target, used, np.uint8(point))
-                used += 1
-                i += 1
-                break
-            if point < 0x800:
-                put(target, used, np.uint8(0xC0 | point >> 6))
-                used += 1
-            else:
-                if point < 0x10000:
-                    if 0xD800 <= point < 0xE000:
-                        return np.int64(-1)
-                    put(target, used, np.uint8(0xE0 | point >> 12))
-                    used += 1
-                else:
-                    put(target, used, np.uint8(0xF0 | point >> 18))
-                    put(target, used + 1, np.uint8(0x80 | point >> 12 & 0x3F))
-                    used += 2
-                put(target, used, np.uint8(0x80 | point >> 6 & 0x3F))
-                used += 1
-            put(target, used, np.uint8(0x80 | point & 0x3F))
-            used += 1
-            i += 1
-    return used
-
-
-@helper
-def _utf8_size(point):
-    """How many bytes of UTF-8 a code point takes."""
-    return np.int64(1) + np.int64(point >= 0x80) + np.int64(point >= 0x800) + np.int64(point >= 0x10000)
-
-
-@helper
-def _size_of(source):
-    """Bytes of UTF-8 that the characters of ``source`` take."""
-    size = np.int64(0)
-    for i in range(len(source)):
-        size += _utf8_size(np.int64(at(source, i)))
-    return size
-
-
-@kernel("int64(int64, int64, int64, int64, int64)")
-def transcode_utf8(characters, length, kind, output, capacity):
-    """Write ``length`` characters of ``kind`` bytes each as UTF-8 to uint8[capacity]; return how many bytes.
-
-    With ``output`` 0 the bytes are only counted. Returns -1 where a lone surrogate is among the characters, or where
-    there are more bytes than ``capacity``.
-    """
-    target = array_at(output, capacity, np.uint8)
-    if kind == 1:
-        source = array_at(characters, length, np.uint8)
-        return _size_of(source) if output == 0 else _transcode(source, target)
-    if kind == 2:
-        wide = array_at(characters, length, np.uint16)
-        return _size_of(wide) if output == 0 else _transcode(wide, target)
-    widest = array_at(characters, length, np.uint32)
-    return _size_of(widest) if output == 0 else _transcode(widest, target)
-
-
 @kernel("int64(int64, int64, int64, int64, int64)", holding_gil=True)
 def locate_list(list_id, count, addresses, lengths, kinds):
     """Address, bytes and kind of each item of a list, into int64[count], int64[count] and int8[count].
@@ -245,70 +162,6 @@ def locate_list(list_id, count, addresses, lengths, kinds):
         put(kind_of, i, np.int8(kind))
         total += length
     return total
-
-
-@helper
-def _continues(text, position, stop):
-    """Whether ``text[position]`` exists and is a continuation byte."""
-    return position < stop and at(text, position) & np.uint8(0xC0) == np.uint8(0x80)
-
-
-@helper
-def _first_invalid(address, length):
-    """See :func:`first_invalid_utf8`."""
-    text = array_at(address, length, np.uint8)
-    position = np.int64(0)
-    while position < length:
-        while position + 8 <= length and load_u64(text, position) & _HIGH_BITS == ZERO:
-            position += 8
-        if position == length:
-            break
-        lead = at(text, position)
-        if lead < 0x80:
-            position += 1
-            continue
-        second = at(text, position + 1) if position + 1 < length else np.uint8(0)
-        if 0xC2 <= lead < 0xE0:
-            size = 2
-            low, high = 0x80, 0xBF
-        elif 0xE0 <= lead < 0xF0:
-            size = 3
-            low = 0xA0 if lead == 0xE0 else 0x80
-            high = 0x9F if lead == 0xED else 0xBF
-        elif 0xF0 <= lead < 0xF5:
-            size = 4
-            low = 0x90 if lead == 0xF0 else 0x80
-            high = 0x8F if lead == 0xF4 else 0xBF
-        else:
-            return position
-        if second < low or second > high:
-            return position
-        if size > 2 and not _continues(text, position + 2, length):
-            return position
-        if size > 3 and not _continues(text, position + 3, length):
-            return position
-        position += size
-    return np.int64(-1)
-
-
-@kernel("int64(int64, int64)")
-def first_invalid_utf8(address, length):
-    """Byte offset of the first sequence that is not UTF-8 (RFC 3629: no surrogates, no overlong form), or -1."""
-    return _first_invalid(address, length)
-
-
-@kernel("int64(int64, int64, int64, int64)")
-def next_invalid_text(addresses, lengths, count, first):
-    """The number of the first text from ``first`` on that is not UTF-8, or -1.
-
-    ``addresses`` and ``lengths`` are those of int64[count], where texts are and their bytes.
-    """
-    address_of = array_at(addresses, count, np.int64)
-    length_of = array_at(lengths, count, np.int64)
-    for number in range(first, count):
-        if _first_invalid(at(address_of, number), at(length_of, number)) >= 0:
-            return np.int64(number)
-    return np.int64(-1)
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64)", holding_gil=True)
