@@ -370,6 +370,36 @@ def ascii_letters(typingctx, address):
 
 
 @intrinsic
+def pair_in_256(typingctx, array, index, first, offset, second):
+    """Whether any of the 256 bytes from ``array[index]`` on is ``first``, with ``second`` so many bytes after it."""
+    signature = types.boolean(array, types.int64, types.uint8, types.int64, types.uint8)
+
+    def codegen(context, builder, signature, args):
+        array, index, first, offset, second = args
+        block = ir.VectorType(_I8, 64)
+        early = _element_pointer(context, builder, signature.args[0], array, index, 256)
+        late = _element_pointer(context, builder, signature.args[0], array, builder.add(index, offset), 256)
+        wanted = [_splat(builder, byte, block) for byte in (first, second)]
+        least = None
+        for part in range(4):
+            differ = None
+            for pointer, byte in zip((early, late), wanted, strict=True):
+                place = builder.gep(pointer, [ir.Constant(_I64, 64 * part)])
+                values = builder.load(builder.bitcast(place, block.as_pointer()))
+                values.align = 1
+                other = builder.xor(values, byte)
+                differ = other if differ is None else builder.or_(differ, other)
+            if least is None:
+                least = differ
+            else:
+                least = builder.select(builder.icmp_unsigned("<", differ, least), differ, least)
+        found = builder.bitcast(builder.icmp_unsigned("==", least, ir.Constant(block, [0] * 64)), _I64)
+        return builder.icmp_unsigned("!=", found, ir.Constant(_I64, 0))
+
+    return signature, codegen
+
+
+@intrinsic
 def narrow_16(typingctx, target, target_index, source, source_index):
     """Write the low bytes of 16 elements of ``source`` to ``target`` (uint8); return how many lead below 0x80."""
     signature = types.int64(target, types.int64, source, types.int64)
