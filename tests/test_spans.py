@@ -22,7 +22,7 @@ def flatten(bitmap, blocks, positions):
 def keys_of(
     tokenizer, text: bytes, edges: Sequence[int], *, base: int = 0, from_tail: bool = False
 ) -> tuple[list[tuple[int, int]], list[int], int]:
-    """((low, high) of each pretoken ``text[base + edges[j] : base + edges[j + 1]]``, places, how many are long)."""
+    """((low, high) of each pretoken ``text[base + edges[j] : base + edges[j + 1]]``, places, whether any is long)."""
     scratch = new_scratch(tokenizer)
     data = array_of(text)
     keep_tail(scratch, data)
@@ -101,7 +101,7 @@ def test_a_group_of_all_lengths(small_ranks) -> None:
     edges = np.cumsum([0, *sizes]).tolist()
     text = rng.randbytes(edges[-1] + 16)
     keys, places, long = keys_of(small_ranks, text, edges)
-    assert long == sum(size > dtypes.SHORT_KEY for size in sizes)
+    assert long == any(size > dtypes.SHORT_KEY for size in sizes)
     wide_base = dtypes.NARROW_BASE + dtypes.NARROW_WORDS * (
         1 << 64 - int(new_scratch(small_ranks).record[dtypes.WORK_NARROW_SHIFT])
     )

@@ -245,12 +245,14 @@ def finish_streams(typingctx):
 
 
 @intrinsic
-def put_masked_16(typingctx, target, target_index, source, source_index, masks, tags, row):
+def put_masked_16(typingctx, target, target_index, source, source_index, rows, row, mixer):
     """Write 16 bytes of ``source`` (uint8), masked and tagged, as ``target[target_index]`` and the next (uint64).
 
-    Mask and tag are the two words at ``2 * row`` of ``masks`` and ``tags``. Returns the words written, (low, high).
+    Row ``row`` of ``rows`` (uint64) has four words: two of the mask, two of the tag. Returns the words written, (low,
+    high), xor the two of ``mixer``, a tuple of literals: as a vector they stay in a register.
     """
-    signature = types.UniTuple(types.uint64, 2)(target, types.int64, source, types.int64, masks, tags, types.int64)
+    pair_type = types.UniTuple(types.uint64, 2)
+    signature = pair_type(target, types.int64, source, types.int64, rows, types.int64, pair_type)
 
     def codegen(context, builder, signature, args):
         pair = ir.VectorType(_I64, 2)
@@ -259,20 +261,24 @@ def put_masked_16(typingctx, target, target_index, source, source_index, masks, 
             pointer = _element_pointer(context, builder, array_type, array, index, 16)
             return builder.bitcast(pointer, pair.as_pointer())
 
-        target_value, target_place, source_value, source_place, mask_value, tag_value, row_value = args
-        words = builder.mul(row_value, ir.Constant(_I64, 2))
+        target_value, target_place, source_value, source_place, rows_value, row_value, mixer_value = args
+        words = builder.mul(row_value, ir.Constant(_I64, 4))
         loads = []
         for array_type, array, index in (
             (source, source_value, source_place),
-            (masks, mask_value, words),
-            (tags, tag_value, words),
+            (rows, rows_value, words),
+            (rows, rows_value, builder.add(words, ir.Constant(_I64, 2))),
         ):
             load = builder.load(pair_at(array_type, array, index))
             load.align = 1 if array_type is source else 8
             loads.append(load)
         key = builder.or_(builder.and_(loads[0], loads[1]), loads[2])
         builder.store(key, pair_at(target, target_value, target_place)).align = 8
-        halves = [builder.extract_element(key, ir.Constant(_I32, n)) for n in (0, 1)]
+        mixed = ir.Constant(pair, ir.Undefined)
+        for place, word in enumerate(cgutils.unpack_tuple(builder, mixer_value, 2)):
+            mixed = builder.insert_element(mixed, word, ir.Constant(_I32, place))
+        mixed = builder.xor(key, mixed)
+        halves = [builder.extract_element(mixed, ir.Constant(_I32, place)) for place in (0, 1)]
         return context.make_tuple(builder, signature.return_type, halves)
 
     return signature, codegen

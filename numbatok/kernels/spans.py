@@ -45,14 +45,21 @@ _OCTETS = np.array(
     [sum(bit << 8 * j for j, bit in enumerate(b for b in range(8) if o >> b & 1)) for o in range(256)], U64
 )
 
-#: For a pretoken of n bytes, two words each: which bits of 16 bytes are its own, and the tag that holds its length.
-#: Row 16 stands for all longer ones, whose keys are made otherwise.
-_KEY_MASKS = np.array(
-    [half for n in range(SHORT_KEY + 1) for half in ((1 << 8 * min(n, 8)) - 1, (1 << 8 * max(n - 8, 0)) - 1)] + [0, 0],
+#: For a pretoken of n bytes, a row of four words: which bits of 16 bytes are its own, and the tag that holds its
+#: length. Row 16 stands for all longer ones, whose keys are made otherwise.
+_KEY_ROWS = np.array(
+    [
+        word
+        for n in range(SHORT_KEY + 1)
+        for word in (
+            (1 << 8 * min(n, 8)) - 1,
+            (1 << 8 * max(n - 8, 0)) - 1,
+            n << 56 if n <= NARROW_KEY else 0,
+            0 if n <= NARROW_KEY else n << 56,
+        )
+    ]
+    + [0, 0, 0, 0],
     U64,
-)
-_KEY_TAGS = np.array(
-    [half for n in range(SHORT_KEY + 1) for half in ((n << 56, 0) if n <= NARROW_KEY else (0, n << 56))] + [0, 0], U64
 )
 
 
@@ -77,8 +84,9 @@ def flatten(starts, first, blocks, positions):
 @helper
 def short_key(text, position, length):
     """(low, high) words of the key of the ``length <= 15`` bytes at ``text[position]``; reads 16 bytes."""
-    low = load_u64(text, position) & at(_KEY_MASKS, 2 * length) | at(_KEY_TAGS, 2 * length)
-    high = load_u64(text, position + 8) & at(_KEY_MASKS, 2 * length + 1) | at(_KEY_TAGS, 2 * length + 1)
+    row = 4 * length
+    low = load_u64(text, position) & at(_KEY_ROWS, row) | at(_KEY_ROWS, row + 2)
+    high = load_u64(text, position + 8) & at(_KEY_ROWS, row + 1) | at(_KEY_ROWS, row + 3)
     return low, high
 
 
@@ -113,10 +121,14 @@ def wide_base_of(narrow_shift):
 @helper
 def place_of(low, high, narrow_shift, wide_shift, wide_base):
     """Index of the first word of the entry where the search for a key begins."""
-    hashed = key_hash(low, high)
+    return _place_of_hash(key_hash(low, high), high == ZERO, narrow_shift, wide_shift, wide_base)
+
+
+@helper
+def _place_of_hash(hashed, is_narrow, narrow_shift, wide_shift, wide_base):
     narrow = NARROW_BASE + np.int64(hashed >> narrow_shift) * NARROW_WORDS
     wide = wide_base + np.int64(hashed >> wide_shift) * WIDE_WORDS
-    return narrow if high == ZERO else wide
+    return narrow if is_narrow else wide
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64)")
@@ -129,7 +141,7 @@ def key_pretokens(work, text, length, base, begin, count):
     base : byte offset of the walk that the positions count from
     begin : number of the first pretoken; it is ``text[base + positions[begin] : base + positions[begin + 1]]``
 
-    Returns how many of them are long.
+    Returns whether any of them is long.
     """
     source = array_at(text, length, np.uint8)
     positions = table(work, WORK_POSITIONS, np.uint16)
@@ -139,19 +151,20 @@ def key_pretokens(work, text, length, base, begin, count):
     narrow_shift = U64(field(work, WORK_NARROW_SHIFT))
     wide_shift = U64(field(work, WORK_WIDE_SHIFT))
     wide_base = wide_base_of(narrow_shift)
-    long = 0
+    sizes = 0  # those of all, one or-ed to the other
     start = np.int64(at(positions, begin))
     for j in range(count):
         end = np.int64(at(positions, begin + j + 1))
         size = end - start
-        low, high = put_masked_16(keys, 2 * j, source, base + start, _KEY_MASKS, _KEY_TAGS, min(size, SHORT_KEY + 1))
+        row = min(size, SHORT_KEY + 1)
+        low, high = put_masked_16(keys, 2 * j, source, base + start, _KEY_ROWS, row, (HASH_LOW, HASH_HIGH))
+        hashed = multiply_fold(low, high)  # as key_hash does
         start = end
-        place = place_of(low, high, narrow_shift, wide_shift, wide_base)
+        sizes |= size
+        place = _place_of_hash(hashed, size <= NARROW_KEY, narrow_shift, wide_shift, wide_base)
         prefetch(entries, place)
         put(places, j, place)
-        if size > SHORT_KEY:
-            long += 1
-    if long > 0:
+    if sizes > SHORT_KEY:
         # Seldom, and a loop of their own: a call in the loop above costs every pretoken its registers.
         for j in range(count):
             start = np.int64(at(positions, begin + j))
@@ -166,4 +179,4 @@ def key_pretokens(work, text, length, base, begin, count):
                 put(keys, 2 * j, low)
                 put(keys, 2 * j + 1, high)
                 put(places, j, place)
-    return long
+    return np.int64(sizes > SHORT_KEY)
