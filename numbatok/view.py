@@ -68,7 +68,7 @@ class View:
     def __init__(self) -> None:
         self.record = np.zeros(dtypes.VIEW_FIELDS, np.int64)
         self.address = address_of(self.record)
-        self._arrays: list[npt.NDArray[np.generic]] = []
+        self._arrays: dict[int, npt.NDArray[np.generic]] = {}
 
     def __setitem__(self, field: int, value: int) -> None:
         self.record[field] = value
@@ -78,7 +78,7 @@ class View:
 
     def set_table(self, field: int, array: npt.NDArray[np.generic]) -> None:
         """Make ``array`` the table of ``field``; the view keeps it alive."""
-        self._arrays.append(array)
+        self._arrays[field] = array
         self.record[field] = address_of(array)
         self.record[field + 1] = len(array)
 
@@ -117,7 +117,6 @@ def _fill_vocabulary(view: View, vocabulary: Vocabulary) -> None:
     count = len(vocabulary)
     lengths = np.diff(vocabulary.starts)
     view.set_tokens(np.concatenate([vocabulary.data, np.zeros(TOKEN_SLACK, np.uint8)]), vocabulary.starts)
-    view[dtypes.VIEW_WHOLE_LIMIT] = int(lengths.max()) if vocabulary.whole_first else 0
     build.index_tokens(view.address)
     if vocabulary.merges is None:
         capacity = max(len(vocabulary.data) - count, 1)
@@ -131,28 +130,31 @@ def _fill_vocabulary(view: View, vocabulary: Vocabulary) -> None:
     single = np.flatnonzero(lengths == 1)
     byte_symbols = np.zeros(256, np.uint32)
     byte_symbols[vocabulary.data[vocabulary.starts[single]]] = single
-    byte_pairs = np.empty(1 << 16, np.uint32)
-    pairs = np.full(slots_for(len(rows)), dtypes.ALL_ONES, np.uint64)
-    filter_bits = 4 * len(pairs)
-    pair_filter = np.zeros(filter_bits // 64, np.uint64)
-    build.enter_pairs(
-        address_of(rows),
-        len(rows),
-        address_of(pairs),
-        len(pairs),
-        address_of(pair_filter),
-        filter_bits,
-        address_of(byte_symbols),
-        address_of(byte_pairs),
-    )
-    view.set_table(dtypes.VIEW_IDS, vocabulary.ids)
     view.set_table(dtypes.VIEW_BYTE_SYMBOLS, byte_symbols)
-    view.set_table(dtypes.VIEW_BYTE_PAIRS, byte_pairs)
-    view.set_table(dtypes.VIEW_PAIRS, pairs)
-    view.set_table(dtypes.VIEW_PAIR_FILTER, pair_filter)
     view.set_table(dtypes.VIEW_MERGED, merged)
+    if not _enter_pairs(view, rows, count, vocabulary.is_plain):
+        # A pair stands twice, of which the last counts; or nearly every pair is needed.
+        both = rows[::-1, 0].astype(np.uint64) << np.uint64(32) | rows[::-1, 1]
+        rows = rows[np.sort(len(rows) - 1 - np.unique(both, return_index=True)[1])]
+        _enter_pairs(view, rows, len(rows), vocabulary.is_plain)
+    view.set_table(dtypes.VIEW_IDS, vocabulary.ids)
+    view[dtypes.VIEW_WHOLE_LIMIT] = int(lengths.max()) if vocabulary.whole_first else 0
+
+
+def _enter_pairs(view: View, rows: npt.NDArray[np.uint32], room: int, plain: bool) -> bool:
+    """Fill the tables of pairs with what is needed of the rows, in tables for ``room``; whether that was possible."""
+    pairs = np.full(slots_for(min(room, len(rows))), dtypes.ALL_ONES, np.uint64)
+    filter_bits = 4 * len(pairs)
+    view.set_table(dtypes.VIEW_PAIRS, pairs)
+    view.set_table(dtypes.VIEW_PAIR_FILTER, np.zeros(filter_bits // 64, np.uint64))
+    view.set_table(dtypes.VIEW_BYTE_PAIRS, np.full(1 << 16, dtypes.NO_RANK, np.uint32))
     view[dtypes.VIEW_PAIR_SHIFT] = 65 - len(pairs).bit_length()
     view[dtypes.VIEW_PAIR_FILTER_SHIFT] = 65 - filter_bits.bit_length()
+    view.set_table(dtypes.VIEW_IDS, np.arange(view[dtypes.VIEW_TOKEN_STARTS + 1] - 1, dtype=np.uint32))
+    view[dtypes.VIEW_MERGER] = merge.merge_pretoken.address
+    scratch = Scratch(view.record)
+    most = 3 * len(pairs) // 4
+    return int(build.enter_pairs(view.address, scratch.address, address_of(rows), len(rows), most, plain)) >= 0
 
 
 def _fill_options(view: View, vocabulary: Vocabulary) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import naive
 import small
-from numbatok import Tokenizer
+from numbatok import Tokenizer, get_encoding
 from numbatok.added_tokens import AddedTokens
 from numbatok.kernels import dtypes, merge
 from numbatok.parts import Parts
@@ -188,3 +188,17 @@ def test_gpt2_words(gpt2, naive_gpt2) -> None:
     assert np.array_equal(
         gpt2.encode("antidisestablishmentarianism"), naive_gpt2.encode("antidisestablishmentarianism")
     )
+
+
+def test_one_pair_a_token() -> None:
+    """Of all ways to cut a token in two only the one that merging comes to is in the table of pairs."""
+    tokenizer = get_encoding("gpt2")
+    pairs = engine_of(tokenizer)._view._arrays[dtypes.VIEW_PAIRS]
+    assert np.count_nonzero(pairs != dtypes.ALL_ONES) == 50_000
+    # Merging "abcd" comes to "a" and "bcd": its other cut, of two tokens as well, never comes up.
+    tokens = [*BYTES, b"cd", b"ab", b"bcd", b"abcd"]
+    for order in ([0, 1, 2, 3], [0, 2, 1, 3], [3, 2, 1, 0], [1, 3, 0, 2]):
+        ranked = BYTES + [tokens[256 + place] for place in order]
+        oracle = naive.Tokenizer.from_ranks(ranked)
+        for pretoken in (b"abcd", b"abcdabcd", b"aabcd", b"abcdd", b"cdabcd"):
+            assert merge_kernel(_tokenizer(Vocabulary.from_ranks(ranked)), pretoken) == merged(oracle, pretoken)
