@@ -331,22 +331,17 @@ class Engine:
     def _begin(
         self, scratches: list[Scratch], documents: Documents, longest: int, check: Check
     ) -> tuple[Spans, ParallelCall, DisallowedToken | None]:
-        """A parallel call over documents, in which those of more than ``longest`` bytes hold no added token any more.
+        """A parallel call over documents, of which those of more than ``longest`` bytes are shared by the workers.
 
-        Whether they do the workers find out; but what tokens with flags stand for depends on what is before them.
-        A disallowed token in one of them is the third result, and only documents up to it are left.
+        What added tokens with flags stand for depends on what is before them: then long documents are cut at all of
+        theirs first. A disallowed token in one of them is the third result, and only documents up to it are left.
         """
         spans = whole_spans(documents, self.tries_off if documents.are_cut else 0)
         refused = None
-        is_long = documents.lengths > longest
         if self._view[dtypes.VIEW_ADDED_ANY_FLAG]:
+            is_long = documents.lengths > longest
             spans, refused = self._cut_at_added(scratches[0], spans, np.flatnonzero(is_long))
         parallel = ParallelCall(scratches, spans.addresses, spans.lengths, spans.tries_off, longest, check)
-        held = parallel.tokens_found()
-        if len(held):
-            spans.tries_off[np.setdiff1d(np.flatnonzero(is_long), held)] = 2
-            spans, refused = self._cut_at_added(scratches[0], spans, held)
-            parallel = ParallelCall(scratches, spans.addresses, spans.lengths, spans.tries_off, longest, check)
         return spans, parallel, refused
 
     def _cut_at_added(

@@ -1,11 +1,11 @@
 """A parallel call: documents to tasks, tasks to workers by waves, and the workers' ids to one array.
 
 Documents lie one after the other on a line of bytes. Cuts on the line, closer together towards the end of a wave so
-that no worker idles there, make the *tasks*: groups of documents, and parts of those that are long and hold no added
-token. A part begins where a walk from somewhat before finds a pretoken, and ends where the next part begins. That the
-scan of the document comes by that place is not assumed: the worker on its left sees whether it does. If not, what was
-encoded on the right is thrown away, and the scan from the left goes on. A scan looks at nothing before it, so scans
-that share a start share the rest: whichever way, the ids are those of one scan.
+that no worker idles there, make the *tasks*: groups of documents, and parts of those that are long. A part begins where
+a walk from somewhat before finds a pretoken, and ends where the next part begins. That the scan of the document comes
+by that place is not assumed: the worker on its left sees whether it does. If not, what was encoded on the right is
+thrown away, and the scan from the left goes on. A scan looks at nothing before it, so scans that share a start share
+the rest: whichever way, the ids are those of one scan.
 
 Between waves Python looks whether it is interrupted, and what the workers have put out is copied to its place.
 """
@@ -173,11 +173,6 @@ class ParallelCall:
         self._shares = shares.tolist()
         self._use(rows[:count])
 
-    def tokens_found(self) -> npt.NDArray[np.int64]:
-        """Numbers of the documents in whose parts an added token was found, which are to be cut there first."""
-        found = self._tasks[self._tasks[:, dtypes.TASK_TOKEN] > 0, dtypes.TASK_FIRST]
-        return np.unique(found)
-
     def _in_shares(self, first: int, last: int) -> tuple[npt.NDArray[np.int64], list[int]]:
         """(a wave's tasks by workers, where each one's end), its largest first: the last to be done are small."""
         rows = self._tasks
@@ -246,8 +241,8 @@ class ParallelCall:
                 scratch.begin_wave(wave_bytes // (2 * len(self._scratches)), count_only)
             part = done_bytes / all_bytes, wave_bytes / all_bytes
             self._run(workers.encode_tasks, *self._in_shares(first, last), part)
-            self._refuse(first, last)
             last = self._repair(workers.encode_tasks, first, last)
+            self._refuse(first, last)
             done_bytes += wave_bytes
             rows = self._tasks[first:last]
             ids = rows[:, dtypes.TASK_IDS]

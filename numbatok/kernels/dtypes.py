@@ -214,7 +214,7 @@ WORK_DROPPED = 51  # uint64[blocks + 1]: bitmap of the starts of removed pieces;
 WORK_LIST = 53  # addresses, lengths and ends of the LIST documents of one text: prefix, text, suffix
 WORK_LIST_FIRST = 62  # which of them a call encodes: the first ...
 WORK_LIST_COUNT = 63  # ... and how many
-WORK_RAW_MATCH = 64  # the next raw added token, -1 or NOT_SEARCHED, its start, its stop, and where to search on
+WORK_RAW_MATCH = 64  # the next raw added token, or -1; its start, its stop, and where the search goes on
 WORK_MATCH = 68  # the same for the other added tokens, before that one
 WORK_RANDOM = 72  # state of the generator that dropout draws from
 WORK_MARKS = 73  # uint64: bitmap of (far state, position) from which an overrun is known to fail
@@ -280,7 +280,6 @@ ROW_OUTPUT, ROW_CAPACITY, ROW_ENDS, ROW_RESULT = range(9, 13)
 ROW_FIELDS = 13
 
 AT_BEGINNING = -1
-NOT_SEARCHED = -2
 MOST_POSITION = (1 << 16) - 1  # farthest that a position reaches from its window's begin
 
 MANY_LEADS = 8

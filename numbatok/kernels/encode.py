@@ -18,7 +18,6 @@ from numbatok.kernels.dtypes import (
     NEED_MERGE,
     NEED_OUTPUT,
     NO_UNTIL,
-    NOT_SEARCHED,
     ONE,
     OUTPUT_SLACK,
     PAUSED,
@@ -26,6 +25,7 @@ from numbatok.kernels.dtypes import (
     TAIL_KEPT,
     TRIE_LEADS,
     U64,
+    VIEW_ADDED_ANY_FLAG,
     VIEW_ADDED_IDS,
     VIEW_COARSE,
     VIEW_CUTTER,
@@ -33,6 +33,7 @@ from numbatok.kernels.dtypes import (
     VIEW_FINDER,
     VIEW_IDS_PER_BYTE,
     VIEW_KEYER,
+    VIEW_LONGEST_ADDED,
     VIEW_LOOKER,
     VIEW_MERGER,
     VIEW_NORMALIZED_TRIE,
@@ -240,15 +241,30 @@ def encode_region(view, work, text, length, base, end, resume, used):
 
 
 @helper
-def _find_added(view, work, match, text, length, segment, floor, begin, limit):
-    """Search ``text[begin:limit]`` for an added token, and note it at ``match``: WORK_RAW_MATCH or WORK_MATCH."""
-    trie = view + 8 * (VIEW_RAW_TRIE if match == WORK_RAW_MATCH else VIEW_NORMALIZED_TRIE)
+def _find_added(view, work, match, text, length, segment, floor, limit, want):
+    """Search on for an added token in ``text[:limit]``, and note it at ``match``: WORK_RAW_MATCH or WORK_MATCH.
+
+    Where none begins before ``want`` that is noted, and that the search goes on from there.
+    """
+    begin = field(work, match + 3)
+    if begin >= min(want, limit):
+        set_field(work, match, np.int64(-1))
+        return
     token = np.int64(-1)
-    if begin < limit and field(trie, TRIE_LEADS) != 0:
-        token = call_kernel(
-            field(view, VIEW_FINDER), (view, work, trie, work + 8 * match, text, length, segment, floor, begin, limit)
-        )
+    if field(view, VIEW_ADDED_ANY_FLAG) != 0:
+        want = limit  # a token far on may take along the white space before it
+    trie = view + 8 * (VIEW_RAW_TRIE if match == WORK_RAW_MATCH else VIEW_NORMALIZED_TRIE)
+    if field(trie, TRIE_LEADS) != 0:
+        end = min(limit, want + field(view, VIEW_LONGEST_ADDED))
+        arguments = (view, work, trie, work + 8 * match, text, length, segment, floor, begin, end)
+        token = call_kernel(field(view, VIEW_FINDER), arguments)
+        if token >= 0 and field(work, match + 1) >= want:
+            token = np.int64(-1)  # of one so near the end of what was searched more may follow
+    else:
+        want = limit
     set_field(work, match, token)
+    if token < 0:
+        set_field(work, match + 3, min(want, limit))
 
 
 @helper
@@ -307,33 +323,44 @@ def _walk(view, work, text, length, base, stop, until, reach):
 
 
 @helper
-def next_added(view, work, text, length, base):
+def next_added_before(view, work, text, length, base, want):
     """The next added token from ``base`` on, as the place where it is noted: WORK_RAW_MATCH or WORK_MATCH.
 
-    Up to the next raw one is a segment, in it up to the next of the others is text. What is noted may be -1, for none.
+    Up to the next raw one is a segment, in it up to the next of the others is text. What is noted may be -1: then none
+    begins before ``want``. A text is searched as it is encoded, chunk by chunk, so it is read from memory once, and
+    workers that share one need not search what is not theirs.
     """
-    if field(work, WORK_RAW_MATCH) == NOT_SEARCHED:
-        begin = field(work, WORK_RAW_MATCH + 3)
-        limit = begin if field(work, WORK_TRIES_OFF) >= 1 else length
-        _find_added(view, work, WORK_RAW_MATCH, text, length, np.int64(0), base, begin, limit)
-    segment_end = length
-    if field(work, WORK_RAW_MATCH) >= 0:
-        segment_end = max(field(work, WORK_RAW_MATCH + 1), base)
-    if field(work, WORK_MATCH) == NOT_SEARCHED:
-        begin = field(work, WORK_MATCH + 3)
-        limit = begin if field(work, WORK_TRIES_OFF) >= 2 else segment_end
-        _find_added(view, work, WORK_MATCH, text, length, field(work, WORK_SEGMENT), base, begin, limit)
+    tries_off = field(work, WORK_TRIES_OFF)
+    if field(work, WORK_RAW_MATCH) < 0:
+        limit = np.int64(0) if tries_off >= 1 else length
+        further = min(length, want + field(view, VIEW_LONGEST_ADDED))
+        _find_added(view, work, WORK_RAW_MATCH, text, length, np.int64(0), base, limit, further)
+    if field(work, WORK_MATCH) < 0:
+        limit = length
+        if field(work, WORK_RAW_MATCH) >= 0:
+            limit = max(field(work, WORK_RAW_MATCH + 1), base)
+        elif tries_off == 0:
+            limit = field(work, WORK_RAW_MATCH + 3)
+        if tries_off >= 2:
+            limit = np.int64(0)
+        _find_added(view, work, WORK_MATCH, text, length, field(work, WORK_SEGMENT), base, limit, want)
     return WORK_MATCH if field(work, WORK_MATCH) >= 0 else WORK_RAW_MATCH
+
+
+@helper
+def next_added(view, work, text, length, base):
+    """:func:`next_added_before` of the whole text: where -1 is noted there is none."""
+    return next_added_before(view, work, text, length, base, length)
 
 
 @helper
 def pass_added(work, match):
     """Go on after an added token; returns where."""
     base = field(work, match + 2)
-    set_field(work, match, NOT_SEARCHED)
+    set_field(work, match, np.int64(-1))
     if match == WORK_RAW_MATCH:
         set_field(work, WORK_SEGMENT, base)
-        set_field(work, WORK_MATCH, NOT_SEARCHED)
+        set_field(work, WORK_MATCH, np.int64(-1))
         set_field(work, WORK_MATCH + 3, base)
     return base
 
@@ -344,7 +371,7 @@ def begin_at(work, position):
     set_field(work, WORK_RESUME, position)
     set_field(work, WORK_SEGMENT, position)
     for match in (WORK_RAW_MATCH, WORK_MATCH):
-        set_field(work, match, NOT_SEARCHED)
+        set_field(work, match, np.int64(-1))
         set_field(work, match + 3, position)
 
 
@@ -367,10 +394,14 @@ def _encode_document(view, work, text, length, position, used, total):
     resume = field(work, WORK_RESUME)
     reach = CHUNK_BLOCKS  # grows while a pretoken reaches further
     while base != until:
+        if base > until:  # the last added token reaches over it
+            set_field(work, WORK_RESUME, resume)
+            return np.int64(MISSED), base, used, total
         if field(work, WORK_LEFT) <= 0 or field(field(work, WORK_STOP), 0) != 0:
             set_field(work, WORK_RESUME, resume)
             return np.int64(PAUSED), base, used, total
-        match = next_added(view, work, text, length, base)
+        # As far as the walk may look.
+        match = next_added_before(view, work, text, length, base, min(length, base + 64 * (reach + 1)))
         token = field(work, match)
         stop = length
         if token >= 0:

@@ -16,7 +16,6 @@ from numbatok.kernels.dtypes import (
     TASK_COUNT,
     TASK_FIELDS,
     TASK_FIRST,
-    TASK_TOKEN,
     TASK_TRIES_OFF,
     TASK_UNTIL,
 )
@@ -131,7 +130,6 @@ def join_parts(tasks, count, shares, share_count):
         before = tasks + 8 * TASK_FIELDS * (kept - 1)
         if begin == NO_SEAM or (begin > 0 and begin <= field(before, TASK_BEGIN)):
             set_field(before, TASK_BYTES, field(before, TASK_BYTES) + field(row, TASK_BYTES))
-            set_field(before, TASK_TOKEN, field(before, TASK_TOKEN) | field(row, TASK_TOKEN))
             continue
         if begin > 0:
             set_field(before, TASK_UNTIL, begin)

@@ -49,17 +49,11 @@ from numbatok.kernels.dtypes import (
     TASK_TRIES_OFF,
     TASK_UNTIL,
     TASK_WORKER,
-    TRIE_LEADS,
     VIEW_COARSE,
     VIEW_ENCODER,
-    VIEW_FINDER,
-    VIEW_LONGEST_ADDED,
-    VIEW_NORMALIZED_TRIE,
-    VIEW_RAW_TRIE,
     VIEW_WALKER,
     WORK_COARSE,
     WORK_DOCUMENT,
-    WORK_MATCH,
     WORK_NEEDED,
     WORK_OUTPUT,
     WORK_OUTPUT_USED,
@@ -125,30 +119,13 @@ def _task_at(shared, number):
     return field(shared, JOB_TASKS) + 8 * TASK_FIELDS * number
 
 
-@helper
-def _has_added(view, work, text, length, begin, end, tries_off):
-    """Whether an added token may begin in ``text[begin:end]``; of tokens without flags, which see nothing before."""
-    limit = min(length, end + field(view, VIEW_LONGEST_ADDED))
-    for which in (VIEW_RAW_TRIE, VIEW_NORMALIZED_TRIE):
-        trie = view + 8 * which
-        if field(trie, TRIE_LEADS) == 0 or (which == VIEW_RAW_TRIE and tries_off >= 1):
-            continue
-        match = work + 8 * WORK_MATCH
-        place = (text, length, np.int64(0), np.int64(0), begin, limit)
-        token = call_kernel(field(view, VIEW_FINDER), (view, work, trie, match, *place))
-        if token >= 0 and field(work, WORK_MATCH + 1) < end:
-            return True
-    return False
-
-
 @kernel("int64(int64, int64)")
 def find_seams(shared, worker):
     """Replace the guess in each part's ``TASK_BEGIN`` by a place where a walk from before it has a pretoken begin.
 
     The scan of the text will come by that place nearly always, as scans that share one start share all from there on;
-    :func:`encode_tasks` finds out whether it does. NO_SEAM where no pretoken begins soon after the guess.
-
-    Where added tokens are still to be looked for the part is searched: ``TASK_TOKEN`` is 1 where there is one.
+    :func:`encode_tasks` finds out whether it does. Added tokens are not looked for here: soon after one a walk that did
+    not see it goes on alike again. NO_SEAM where no pretoken begins soon after the guess.
     """
     work = np.int64(at(table(shared, JOB_SCRATCHES, np.int64), worker))
     view = field(work, WORK_VIEW)
@@ -163,14 +140,9 @@ def find_seams(shared, worker):
         length = np.int64(at(table(shared, JOB_LENGTHS, np.int64), document))
         source = array_at(text, length, np.uint8)
         guess = field(task, TASK_BEGIN)
-        keep_tail(work, text, length)
-        if field(task, TASK_TRIES_OFF) < 2:
-            end = min(field(task, TASK_UNTIL), length)
-            if _has_added(view, work, text, length, guess, end, field(task, TASK_TRIES_OFF)):
-                set_field(task, TASK_TOKEN, 1)
-            set_field(task, TASK_TRIES_OFF, 2)
         if guess == 0:
             continue
+        keep_tail(work, text, length)
         base = max(guess - field(shared, JOB_WARM_UP), 0)
         while base < length - 1 and at(source, base) & 0xC0 == 0x80:
             base += 1
