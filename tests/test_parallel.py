@@ -158,6 +158,34 @@ def test_added_tokens_at_seams() -> None:
         check(tokenizer, documents, sizes, threads=(2, 5))
 
 
+def test_added_tokens_without_flags_at_seams() -> None:
+    """Tokens that overlap each other, that hold another, that are longer than a task, in text that is full of them."""
+    contents = ["ab", "bc", "abcabc", "c\n", "\n\n", "é中", "<|" + 70 * "x" + "|>", "x|", " a"]
+    tokens = [AddedToken(content, 700 + n, normalized=n % 3 == 0) for n, content in enumerate(contents)]
+    tokenizer = small.by_ranks(*tokens)
+    rng = random.Random(10)
+    pieces = [*contents, "a", "b", "c", " ", "\n", "é", "中", "x", "<|", "12", "word"]
+    documents = ["".join(rng.choices(pieces, k=rng.randint(0, 200))) for _ in range(12)]
+    documents.append("abc" * 200)
+    documents.append("word " * 60 + contents[6] + " word" * 60)
+    allowed = {"abcabc", "c\n", contents[6]}
+    for sizes in SIZES:
+        check(tokenizer, documents, sizes, threads=(2, 5))
+        for document in documents:
+            one = tokenizer.encode(document, allowed_special=allowed, num_threads=1)
+            with tasks_of(*sizes):
+                assert np.array_equal(tokenizer.encode(document, allowed_special=allowed, num_threads=3), one)
+                for refused in ({"bc"}, {"abcabc"}, {contents[6]}):
+                    found = []
+                    for threads in (1, 3):
+                        try:
+                            tokenizer.encode(document, disallowed_special=refused, num_threads=threads)
+                            found.append("")
+                        except ValueError as error:
+                            found.append(str(error))
+                    assert found[0] == found[1]
+
+
 def test_templates_pairs_and_normalizers() -> None:
     """Special tokens of templates, type ids, and text that is normalized first."""
     content = small.tokenizer_json()
