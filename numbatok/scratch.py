@@ -62,6 +62,7 @@ class Scratch:
         self.record[dtypes.WORK_STOP] = address_of(self._never)
         self.around: Around | None = None
         self.actions: npt.NDArray[np.uint8] | None = None
+        self.owner = 0  # the thread that had it last for a text that was not short
         self.budget = budget
         self._make_table(NARROW_ENTRIES, WIDE_ENTRIES)
         if budget is not None:

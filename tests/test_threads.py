@@ -48,6 +48,29 @@ def test_scratches_are_reused() -> None:
     assert len(engine_of(tokenizer)._idle) == 1
 
 
+def test_a_caller_keeps_its_scratch() -> None:
+    """Threads whose calls alternate get the tables that they warmed, not the ones that came back last."""
+    tokenizer = small.by_ranks()
+    engine = engine_of(tokenizer)
+    text = small.TEXT * 100
+    turns = [threading.Barrier(2) for _ in range(20)]
+
+    def work() -> set[int]:
+        used = set()
+        for turn in turns:
+            turn.wait()
+            with engine.scratch() as scratch:
+                used.add(id(scratch))
+                turn.wait()
+            assert len(tokenizer.encode(text, num_threads=1)) > 0
+        return used
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = (pool.submit(work) for _ in range(2))
+        assert len(first.result()) == len(second.result()) == 1
+        assert first.result() != second.result()
+
+
 def test_long_calls_release_the_gil(small_ranks) -> None:
     """While one thread encodes a long text, another gets on with its work: the text is one call of the kernel."""
     text = "".join(map(chr, range(0x4E00, 0x9000))) * 100
