@@ -7,12 +7,18 @@ import re
 import pytest
 
 import numbatok
-from numbatok.display import color_wanted, printable, show_terminal, token_text
+from numbatok.displays.escapes import printable, token_text
+from numbatok.displays.terminal import color_wanted
 
 
 @pytest.fixture(scope="module")
 def gpt2():
     return numbatok.get_encoding("gpt2")
+
+
+def show_terminal(tokenizer, text, *, color=False, width=80, **options):
+    """What a terminal of so many columns, or a pipe, gets."""
+    return tokenizer.show(text, **options).to_text(color=color, width=width)
 
 
 def rows(table):
