@@ -91,6 +91,11 @@ def is_mark(character: str) -> bool:
     return unicodedata.category(character) in ("Mn", "Me")
 
 
+def reads_right_to_left(text: str) -> bool:
+    """Whether any of a text is written from right to left."""
+    return not text.isascii() and any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in text)
+
+
 def many(count: int, noun: str) -> str:
     """A number of things: "1 token", "1,234 tokens"."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -9,7 +9,7 @@ and others alike, without knowing them.
 from collections.abc import Iterable, Iterator
 from html import escape
 
-from numbatok.displays.escapes import token_runs, token_text
+from numbatok.displays.escapes import reads_right_to_left, token_runs, token_text
 from numbatok.displays.shown import ShownBatch, ShownText, ShownToken
 
 # Tints of which neighbours are far apart in hue, readable under black and white text.
@@ -19,7 +19,7 @@ _TINTS = tuple(
 )
 _QUIET = "opacity: 0.65"
 _TOKENS = "font-family: monospace; white-space: pre-wrap; word-wrap: break-word; line-height: 1.7"
-_FIRST = "border-left: 2px solid rgba(128, 128, 128, 0.9)"
+_BORDER = "border-{}: 2px solid rgba(128, 128, 128, 0.9)"
 _CELL = "text-align: left; vertical-align: top; padding: 2px 8px"
 
 _MOST_HEX = 24  # bytes of a token that its title spells
@@ -55,20 +55,28 @@ def batch_html(shown: ShownBatch, decoded: bool) -> str:
         if tokens is not None and len(tokens) < length:
             content += element("span", _QUIET, " ...")
         rows.append((str(number), f"{length:,}", content))
-    heads = ("document", "ids", "tokens" if decoded else "")
+    heads = ("document", "length", "tokens" if decoded else "ids")
     return element("div", "overflow: auto", quiet(shown.summary), table(heads, rows), quiet(shown.note))
 
 
 def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A table of cells that are HTML already."""
     lines = ["".join(element("th", _CELL, head) for head in heads)]
-    lines += ["".join(element("td", _CELL, cell) for cell in row) for row in rows]
+    for first, *others in rows:
+        cells = [
+            element("td", f"{_CELL}; white-space: nowrap", first),
+            *(element("td", _CELL, cell) for cell in others),
+        ]
+        lines.append("".join(cells))
     return element("table", "border-collapse: collapse", *(f"<tr>{line}</tr>" for line in lines if line))
 
 
 def chip(content: bytes, number: int, title: str = "", style: str = "") -> str:
     """A token on the tint of its number, escapes in it quieter."""
-    runs = (element("span", _QUIET, escape(run)) if escaped else escape(run) for run, escaped in token_runs(content))
+    runs = (
+        element("span", _QUIET, escape(run), more=' dir="ltr"') if escaped else escape(run)
+        for run, escaped in token_runs(content)
+    )
     tint = _TINTS[number % len(_TINTS)]
     return element("span", f"{tint}; {style}" if style else tint, *runs, title=title)
 
@@ -93,7 +101,8 @@ def _chips(shown: Iterable[ShownToken]) -> Iterator[str]:
             yield element("span", "opacity: 0.5; text-decoration: line-through", runs, title=_title(token))
             continue
         number += 1
-        style = _FIRST if token.pretoken > previous else ""
+        side = "right" if reads_right_to_left(token_text(token.content)) else "left"
+        style = _BORDER.format(side) if token.pretoken > previous else ""
         previous = max(previous, token.pretoken)
         if token.is_known:
             yield chip(token.content, number, _title(token), style)

@@ -49,7 +49,7 @@ def tokenizer_html(parts: "Parts", vocab_size: int) -> str:
 
 def _model(parts: "Parts") -> str:
     vocabulary = parts.vocabulary
-    how = "ranks" if vocabulary.merges is None else many(len(vocabulary.merges), "merge")
+    how = "merged by rank" if vocabulary.merges is None else many(len(vocabulary.merges), "merge")
     return f"BPE of {vocabulary.options.unit}s: {many(len(vocabulary), 'token')}, {how}"
 
 

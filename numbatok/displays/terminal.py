@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from numbatok.displays.escapes import is_mark, many, token_text
+from numbatok.displays.escapes import is_mark, many, reads_right_to_left, token_text
 from numbatok.displays.shown import ShownBatch, ShownText, ShownToken
 
 # Backgrounds of the 256-colour palette on which black is easy to read, neighbours far apart in hue.
@@ -35,7 +35,7 @@ def text_lines(shown: ShownText, color: bool, width: int) -> Iterator[str]:
 def batch_lines(shown: ShownBatch, color: bool, width: int) -> Iterator[str]:
     """The documents of a batch: each below a line of its own in colours; or one line for each."""
     if not color:
-        yield "document  ids  tokens"
+        yield "document  length  tokens"
     for number, tokens, length in shown.documents:
         if color:
             yield f"{_DIM}[{number}] {'null' if tokens is None else many(length, 'id')}{_RESET}"
@@ -43,7 +43,7 @@ def batch_lines(shown: ShownBatch, color: bool, width: int) -> Iterator[str]:
         else:
             quoted = [_quoted(token) for token in tokens or ()]
             quoted += ["null"] if tokens is None else ["..."] if len(quoted) < length else []
-            yield f"{number:>8}  {length:>3}  {' '.join(quoted)}".rstrip()
+            yield f"{number:>8}  {length:>6}  {' '.join(quoted)}".rstrip()
     if shown.note:
         yield shown.note
 
@@ -53,10 +53,6 @@ def _columns(text: str) -> int:
     if text.isascii():
         return len(text)
     return sum(0 if is_mark(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def _reads_right_to_left(text: str) -> bool:
-    return not text.isascii() and any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for c in text)
 
 
 def _quoted(token: ShownToken) -> str:
@@ -96,7 +92,7 @@ def _colored(shown: Iterable[ShownToken], width: int) -> Iterator[str]:
             number += 1
             style = f"\x1b[38;5;16;48;5;{_BACKGROUNDS[number % len(_BACKGROUNDS)]}m"
         # The mark keeps a terminal that orders right-to-left text from exchanging this token with its neighbours.
-        mark = _LEFT_TO_RIGHT_MARK if _reads_right_to_left(text) else ""
+        mark = _LEFT_TO_RIGHT_MARK if reads_right_to_left(text) else ""
         above += f"{' ' * gap}{style}{text}{_RESET}{mark}{' ' * (cell - _columns(text))}"
         below += f"{' ' * gap}{_DIM}{id:<{cell}}{_RESET}"
         used, previous = used + gap + cell, token.pretoken
