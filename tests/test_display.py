@@ -550,8 +550,8 @@ def test_styles_are_those_that_jupyterlab_leaves_in_untrusted_notebooks(gpt2):
     """Colours by numbers with a digit before the point, and no property that its list does not have."""
     html = gpt2.show("Hello\xff \n")._repr_html_() + gpt2._repr_html_() + gpt2.explain("the end")._repr_html_()
     known = {
-        "background-color", "border-collapse", "border-left", "border-right", "font-family", "line-height", "margin",
-        "opacity", "overflow", "padding", "padding-left", "text-align", "text-decoration", "vertical-align",
+        "background-color", "border-collapse", "display", "border-left", "border-right", "font-family", "line-height",
+        "margin", "opacity", "overflow", "padding", "padding-left", "text-align", "text-decoration", "vertical-align",
         "white-space", "word-wrap",
     }  # fmt: skip
     for style in re.findall('style="([^"]*)"', html):

@@ -1,4 +1,6 @@
-"""Run the notebooks of this folder and keep what comes out: python bench/notebooks/execute.py [--output FOLDER] [NAME...]
+"""Run the notebooks of this folder, and keep what comes out.
+
+python bench/notebooks/execute.py [--output FOLDER] [NAME...]
 
 Needs ``pip install numbatok[notebook]``. What is kept depends on the notebook alone: no times, no versions, and no word
 of compiling. Cells with the tag ``varies`` have other outputs each time; of all others the tests compare the text.

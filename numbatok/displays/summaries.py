@@ -73,7 +73,7 @@ def _more(count: int, noun: str = "") -> str:
 
 
 def _chips(tokens: Iterable[tuple[bytes, str]]) -> str:
-    chips = [chip(content, number, title) for number, (content, title) in enumerate(tokens)]
+    chips = [chip(content, number, title, "display: inline-block") for number, (content, title) in enumerate(tokens)]
     return element("span", _MONOSPACE, " ".join(chips))
 
 
@@ -88,7 +88,7 @@ def vocabulary_html(vocabulary: "VocabularyTable") -> str:
     left = len(rows) - 2 * _ROWS
     lines = [_row(row) for row in (rows[:_ROWS] if left > 0 else rows)]
     if left > 0:
-        lines += [("...",), *(_row(row) for row in rows[-_ROWS:])]
+        lines += [("...", "", "", "", ""), *(_row(row) for row in rows[-_ROWS:])]
     counts = [f"{vocabulary.kind.count(kind):,} {kind}" for kind in dict.fromkeys(vocabulary.kind)]
     note = quiet(f"{many(left, 'row')} left out" if left > 0 else "")
     heads = ("id", "token", "bytes", "rank", "kind")
@@ -121,17 +121,17 @@ def _piece(piece: "Piece") -> list[str]:
     ids = " ".join(map(str, piece.ids[:_MOST_CHIPS])) + _more(len(piece.ids) - _MOST_CHIPS)
     lines = [chip(piece.content, 0) + (" dropped" if piece.kind == "dropped" else f" {piece.kind}: {ids}")]
     if piece.kind == "merged":
-        state = list(piece.units)
+        state = list(enumerate(piece.units))  # what merges keeps the tint of its left part
         lines.append(_state(state))
         for merge in piece.merges[:_MOST_MERGES]:
-            state[merge.place : merge.place + 2] = [merge.made]
+            state[merge.place : merge.place + 2] = [(state[merge.place][0], merge.made)]
             lines.append(_state(state) + element("span", "opacity: 0.65", f"   rank {merge.rank}"))
         if len(piece.merges) > _MOST_MERGES:
             lines.append(f"... {many(len(piece.merges) - _MOST_MERGES, 'more merge')}")
-            lines.append(_state(piece.tokens))
+            lines.append(_state(list(enumerate(piece.tokens))))
     return [element("div", "padding-left: 24px" if number else "", line) for number, line in enumerate(lines)]
 
 
-def _state(tokens: Sequence[bytes]) -> str:
-    chips = [chip(token, number) for number, token in enumerate(tokens[:_MOST_CHIPS])]
+def _state(tokens: Sequence[tuple[int, bytes]]) -> str:
+    chips = [chip(token, number) for number, token in tokens[:_MOST_CHIPS]]
     return "".join(chips) + _more(len(tokens) - _MOST_CHIPS)
