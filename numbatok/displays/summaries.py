@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numbatok.batch import TokenBatch
     from numbatok.explain import Piece
     from numbatok.parts import Parts
-    from numbatok.tables import VocabularyRow, VocabularyTable
+    from numbatok.tables import VocabularyTable
 
 _SAMPLE = 24  # tokens of a vocabulary, and special tokens, that stand for all
 _ROWS = 10  # of a table, at its beginning and at its end
@@ -84,22 +84,24 @@ def token_batch_html(batch: "TokenBatch") -> str:
 
 def vocabulary_html(vocabulary: "VocabularyTable") -> str:
     """The first and the last rows."""
-    rows = list(vocabulary)
-    left = len(rows) - 2 * _ROWS
-    lines = [_row(row) for row in (rows[:_ROWS] if left > 0 else rows)]
+    count = len(vocabulary)
+    left = count - 2 * _ROWS
+    lines = [_row(vocabulary, number) for number in range(_ROWS if left > 0 else count)]
     if left > 0:
-        lines += [("...", "", "", "", ""), *(_row(row) for row in rows[-_ROWS:])]
+        lines.append(("...", "", "", "", ""))
+        lines += [_row(vocabulary, number) for number in range(count - _ROWS, count)]
     counts = [f"{vocabulary.kind.count(kind):,} {kind}" for kind in dict.fromkeys(vocabulary.kind)]
     note = quiet(f"{many(left, 'row')} left out" if left > 0 else "")
     heads = ("id", "token", "bytes", "rank", "kind")
-    heading = quiet(f"{many(len(rows), 'token')}: {', '.join(counts)}")
+    heading = quiet(f"{many(count, 'token')}: {', '.join(counts)}")
     return element("div", "overflow: auto", heading, table(heads, lines), note)
 
 
-def _row(row: "VocabularyRow") -> tuple[str, ...]:
-    spelled = row.bytes[:_SAMPLE].hex(" ") + (" ..." if len(row.bytes) > _SAMPLE else "")
-    rank = "" if row.rank < 0 else str(row.rank)
-    return str(row.id), _chips([(row.bytes, "")]), element("span", _MONOSPACE, spelled), rank, row.kind
+def _row(vocabulary: "VocabularyTable", number: int) -> tuple[str, ...]:
+    token, rank = vocabulary.bytes[number], int(vocabulary.rank[number])
+    spelled = token[:_SAMPLE].hex(" ") + (" ..." if len(token) > _SAMPLE else "")
+    cells = _chips([(token, "")]), element("span", _MONOSPACE, spelled), "" if rank < 0 else str(rank)
+    return str(vocabulary.ids[number]), *cells, vocabulary.kind[number]
 
 
 def explanation_html(pieces: "Sequence[Piece]") -> str:

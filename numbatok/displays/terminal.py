@@ -3,10 +3,12 @@
 import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from numbatok.displays.escapes import is_mark, many, reads_right_to_left, token_text
-from numbatok.displays.shown import ShownBatch, ShownText, ShownToken
+
+if TYPE_CHECKING:
+    from numbatok.displays.shown import ShownBatch, ShownText, ShownToken
 
 # Backgrounds of the 256-colour palette on which black is easy to read, neighbours far apart in hue.
 _BACKGROUNDS = (153, 222, 157, 218, 183)
@@ -23,7 +25,7 @@ def color_wanted(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def text_lines(shown: ShownText, color: bool, width: int) -> Iterator[str]:
+def text_lines(shown: "ShownText", color: bool, width: int) -> Iterator[str]:
     """The tokens of a text: on backgrounds that alternate, with their ids below and a wider gap between pretokens,
     broken at ``width`` columns; or a line for each, which says its pretoken, its bytes' offsets, its id and its text.
     """
@@ -32,7 +34,7 @@ def text_lines(shown: ShownText, color: bool, width: int) -> Iterator[str]:
         yield shown.note
 
 
-def batch_lines(shown: ShownBatch, color: bool, width: int) -> Iterator[str]:
+def batch_lines(shown: "ShownBatch", color: bool, width: int) -> Iterator[str]:
     """The documents of a batch: each below a line of its own in colours; or one line for each."""
     if not color:
         yield "document  length  tokens"
@@ -55,11 +57,11 @@ def _columns(text: str) -> int:
     return sum(0 if is_mark(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def _quoted(token: ShownToken) -> str:
+def _quoted(token: "ShownToken") -> str:
     return f'"{token_text(token.content)}"' if token.is_known else f"<{token.id}>"
 
 
-def _table(shown: Sequence[ShownToken]) -> Iterator[str]:
+def _table(shown: "Sequence[ShownToken]") -> Iterator[str]:
     """A line for each token. The text comes last, so that its width and direction move nothing else."""
     rows = [
         ("-", f"{token.begin}-{token.end}", "-")
@@ -74,7 +76,7 @@ def _table(shown: Sequence[ShownToken]) -> Iterator[str]:
         yield f'{number:>{numbers}}  {place:<{places}}  {id:>{ids}}  "{token_text(token.content)}"'
 
 
-def _colored(shown: Iterable[ShownToken], width: int) -> Iterator[str]:
+def _colored(shown: "Iterable[ShownToken]", width: int) -> Iterator[str]:
     """Pairs of lines, tokens and their ids; a new pair at the terminal's width and after a line feed."""
     above, below, used, previous = "", "", 0, -1
     number = -1
