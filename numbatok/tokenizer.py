@@ -330,7 +330,8 @@ class Tokenizer:
         Returns
         -------
         An object with ``_repr_html_``, ``str``, and ``to_text(color=..., width=...)``; that of a text has ``tokens``, a
-        list of (pretoken, begin, end, id, content, source). Whatever a terminal or browser might obey is an escape.
+        list of tuples that begin with (pretoken, begin, end, id, content). Whatever a terminal or browser might obey is
+        an escape.
 
         The exceptions are those of :meth:`encode`; an id that no token has is shown as such.
 
@@ -347,7 +348,7 @@ class Tokenizer:
         limit = None if limit is None else checked_number("limit", limit, 0)
         if isinstance(text, list | tuple) or (isinstance(text, np.ndarray) and text.dtype != np.uint8):
             ids = as_ids(text, self.vocab_size)
-            text = TokenBatch(ids, np.array([0, len(ids)]))
+            text = TokenBatch(ids, np.array([0, len(ids)], np.int64))
         if isinstance(text, TokenBatch):
             return BatchDisplay(documents_of_batch(text, self._parts.token, limit))
         engine = self._engine or self._start()

@@ -593,6 +593,8 @@ def test_large_batch_is_cut(gpt2):
     assert len(batch._repr_html_()) < 10_000
     assert len(check_balanced(gpt2.show(batch, limit=1000)._repr_html_()).chips) == 1000
     assert len(gpt2.show(batch, limit=None).to_text(color=False).splitlines()) == 1001
+    assert len(check_balanced(gpt2.show(batch, limit=3)._repr_html_()).chips) == 3
+    assert repr(gpt2.show(batch, limit=0)).splitlines()[1:] == ["... 1,000 more documents (limit 0)"]
     assert repr(gpt2.show(batch)).splitlines()[-1] == "... 980 more documents, the first 10 tokens of each (limit 200)"
 
 

@@ -178,13 +178,13 @@ def _placed(
 
 
 def documents_of_batch(batch: "TokenBatch", token: Callable[[int], bytes | None], limit: int | None) -> ShownBatch:
-    """The first documents of a batch, and as many tokens of each as let all have about ``limit``; or all of them.
+    """The first documents of a batch, and as many tokens of each as let all have at most ``limit``; or all of them.
 
     ``token`` gives the bytes of an id, or None.
     """
     count = len(batch)
-    shown = count if limit is None else min(count, MOST_DOCUMENTS)
-    most = None if limit is None else max(limit // max(shown, 1), 1)
+    shown = count if limit is None else min(count, limit, MOST_DOCUMENTS)
+    most = None if limit is None else limit // max(shown, 1)
     documents = []
     cut = False
     for number in range(shown):

@@ -39,19 +39,14 @@ class Display(ABC):
 
 
 class TextDisplay(Display):
-    """The tokens of a text.
-
-    Attributes
-    ----------
-    tokens : a list of (pretoken, begin, end, id, content, source), as far as they are shown
-    """
+    """The tokens of a text."""
 
     def __init__(self, shown: ShownText) -> None:
         self._shown = shown
 
     @property
     def tokens(self) -> list[ShownToken]:
-        """The tokens shown; see :class:`numbatok.displays.shown.ShownToken`."""
+        """The tokens that are shown, :class:`numbatok.displays.shown.ShownToken` s."""
         return self._shown.tokens
 
     def _lines(self, color: bool, width: int) -> Iterator[str]:
