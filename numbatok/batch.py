@@ -134,6 +134,12 @@ class TokenBatch:
     def __repr__(self) -> str:
         return f"TokenBatch({len(self)} documents, {int(self.offsets[-1] - self.offsets[0])} ids)"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first documents and their ids. ``tokenizer.show(batch)`` shows their tokens."""
+        from numbatok.displays.summaries import token_batch_html
+
+        return token_batch_html(self)
+
     def __reduce__(self) -> tuple[type["TokenBatch"], tuple[npt.NDArray[np.generic] | None, ...]]:
         span = slice(self.offsets[0], self.offsets[-1])
         types, places = _rows(self._type_ids, [span]), _rows(self._token_offsets, [span])

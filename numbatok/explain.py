@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.display import token_text
+from numbatok.displays.escapes import token_text
 from numbatok.kernels import dtypes
 from numbatok.kernels.pieces import list_starts
 from numbatok.loading import byte_level
@@ -79,6 +79,11 @@ class Piece:
             lines += [f"    ... {len(self.merges) - MOST_SHOWN} more merges", f"    {_state(self.tokens)}"]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        from numbatok.displays.summaries import explanation_html
+
+        return explanation_html([self])
+
 
 def _state(tokens: Sequence[bytes]) -> str:
     return " ".join(f"[{token_text(token)}]" for token in tokens)
@@ -108,6 +113,11 @@ class Explanation(Sequence[Piece]):
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self._pieces)) or "no pieces"
+
+    def _repr_html_(self) -> str:
+        from numbatok.displays.summaries import explanation_html
+
+        return explanation_html(self._pieces)
 
 
 def explain(engine: "Engine", parts: "Parts", text: "Text", actions: npt.NDArray[np.uint8], errors: str) -> Explanation:

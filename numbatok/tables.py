@@ -56,6 +56,11 @@ class VocabularyTable:
         counts = [f"{self.kind.count(kind)} {kind}" for kind in dict.fromkeys(self.kind)]
         return f"<numbatok.VocabularyTable {len(self)} tokens: {', '.join(counts)}>"
 
+    def _repr_html_(self) -> str:
+        from numbatok.displays.summaries import vocabulary_html
+
+        return vocabulary_html(self)
+
     def to_arrow(self) -> Any:
         """A ``pyarrow.Table`` of the columns id, bytes, text, rank and kind: ``pip install numbatok[arrow]``."""
         pyarrow = library("pyarrow", "arrow", "VocabularyTable.to_arrow")

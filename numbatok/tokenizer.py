@@ -3,11 +3,11 @@
 import codecs
 import threading
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from numbatok.batch import TokenBatch
 from numbatok.caches import CacheBudget, CacheInfo, check_budget
 from numbatok.calls import AnyIds, Call, id_type_of
 from numbatok.columns import Texts, column_of, index_given, refuse_nulls, spread, without_nulls
+from numbatok.displays import LIMIT
 from numbatok.documents import types_of
 from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
 from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
@@ -39,6 +40,7 @@ from numbatok.threads import check_threads
 
 if TYPE_CHECKING:
     from numbatok.budgets import At, Chunk, Overhead
+    from numbatok.displays.texts import Display
     from numbatok.engine import Engine
     from numbatok.explain import Explanation
     from numbatok.patterns.fallback import RegexRule
@@ -186,6 +188,12 @@ class Tokenizer:
         name = f"{self.name!r}, " if self.name else ""
         return f"<numbatok.Tokenizer {name}{self.vocab_size} tokens, {len(self.special_tokens)} special>"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from numbatok.displays.summaries import tokenizer_html
+
+        return tokenizer_html(self._parts, self.vocab_size)
+
     def _content(self) -> Parts:
         """The parts, with the split rule in the spelling that stands for all that cut alike."""
         if self._regex_rule is not None:
@@ -297,6 +305,56 @@ class Tokenizer:
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
         try:
             return explain(engine, self._parts, text, actions, errors)
+        except DisallowedToken as found:
+            raise self._disallowed(found, [text], None, "") from None
+
+    def show(
+        self,
+        text: Text | TokenBatch | Sequence[int] | AnyIds,
+        *,
+        limit: int | None = LIMIT,
+        allowed_special: AllowedSpecial = _ALL,
+        disallowed_special: AllowedSpecial = _NONE,
+        errors: Errors = _STRICT,
+    ) -> "Display":
+        """The tokens of a text, to look at: a notebook draws them, ``print`` writes them, coloured on a terminal.
+
+        Parameters
+        ----------
+        text : as :meth:`encode` takes it. The template's special tokens are left out. Or ids to be shown as tokens: a
+            batch, a list, an array other than of uint8
+        limit : tokens to show, a batch's documents together; None for all. Of a text of over a million bytes only a
+            beginning that has so many tokens is encoded, so that what is wrong behind it raises nothing
+        allowed_special, disallowed_special, errors : as in :meth:`encode`, for texts
+
+        Returns
+        -------
+        An object with ``_repr_html_``, ``str``, and ``to_text(color=..., width=...)``; that of a text has ``tokens``, a
+        list of tuples that begin with (pretoken, begin, end, id, content). Whatever a terminal or browser might obey is
+        an escape.
+
+        The exceptions are those of :meth:`encode`; an id that no token has is shown as such.
+
+        >>> print(numbatok.get_encoding("gpt2").show("Hello tokenizer"))
+        pretoken  bytes     id  token
+               0  0-5    15496  "Hello"
+               1  5-11   11241  " token"
+               1  11-15   7509  "izer"
+        """
+        from numbatok.displays.shown import documents_of_batch, tokens_of_text
+        from numbatok.displays.texts import BatchDisplay, TextDisplay
+        from numbatok.rows import checked_number
+
+        limit = None if limit is None else checked_number("limit", limit, 0)
+        if isinstance(text, list | tuple) or (isinstance(text, np.ndarray) and text.dtype != np.uint8):
+            ids = as_ids(text, self.vocab_size)
+            text = TokenBatch(ids, np.array([0, len(ids)], np.int64))
+        if isinstance(text, TokenBatch):
+            return BatchDisplay(documents_of_batch(text, self._parts.token, limit))
+        engine = self._engine or self._start()
+        actions = self._actions(engine, allowed_special, disallowed_special, errors)
+        try:
+            return TextDisplay(tokens_of_text(engine, self._parts, cast(Text, text), actions, errors, limit))
         except DisallowedToken as found:
             raise self._disallowed(found, [text], None, "") from None
 

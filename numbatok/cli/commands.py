@@ -20,7 +20,8 @@ from numbatok.cli.messages import (
     with_bar,
 )
 from numbatok.cli.outputs import flush, npy_output, output_shown, stdout, write_line, write_text
-from numbatok.display import color_wanted, printable, show_terminal
+from numbatok.displays.escapes import printable
+from numbatok.displays.terminal import color_wanted
 
 
 def encode(args: argparse.Namespace) -> int:
@@ -86,15 +87,13 @@ def show(args: argparse.Namespace) -> int:
     """Write where texts are cut, and into which tokens."""
     tokenizer = tokenizer_named(args.tokenizer)
     options = text_options(args)
-    errors = options.pop("errors")
     color, width = color_wanted(stdout()), terminal_columns()
     if color and os.name == "nt":
         os.system("")  # makes the older Windows console obey colours
     for name in args.files:
         data = read(name)
         with about(name), announced(tokenizer, "encoding", name, len(data)):
-            text = data if errors == "strict" else bytes(data).decode("utf-8", errors)
-            lines = show_terminal(tokenizer, text, color=color, width=width, limit=args.limit, **options)
+            lines = tokenizer.show(data, limit=args.limit, **options).to_text(color=color, width=width)
         if len(args.files) > 1:
             write_text(f"==> {printable(name)} <==\n")
         write_text(lines)

@@ -7,7 +7,7 @@ from typing import Any
 
 from numbatok.cli.inputs import text_options, tokenizer_named
 from numbatok.cli.messages import Failure, reason, say, shown
-from numbatok.display import printable
+from numbatok.displays.escapes import printable
 from numbatok.notices import log
 
 _OPTIONS = {

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from numbatok.cli.messages import Failure, about, say, watched
-from numbatok.display import printable
+from numbatok.displays.escapes import printable
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from numbatok.display import printable
+from numbatok.displays.escapes import printable
 
 if TYPE_CHECKING:
     from numbatok.tokenizer import Tokenizer

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from numbatok.cli.messages import Failure, about
-from numbatok.display import printable
+from numbatok.displays.escapes import printable
 
 if TYPE_CHECKING:
     from numbatok.ids import Ids

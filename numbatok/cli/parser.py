@@ -6,7 +6,7 @@ from typing import Any
 
 from numbatok import __version__
 from numbatok.cli import commands
-from numbatok.display import LIMIT
+from numbatok.displays import LIMIT
 
 
 class _Parser(argparse.ArgumentParser):
