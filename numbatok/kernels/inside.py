@@ -53,6 +53,19 @@ from numbatok.kernels.dtypes import (
 from numbatok.kernels.intrinsics import call_kernel, field, put, set_field, table
 from numbatok.kernels.jit import helper
 
+__all__ = [
+    "DONE",
+    "NO_ROOM",
+    "OTHER_SCRATCH",
+    "ROOM",
+    "STALE",
+    "TOO_LONG",
+    "UNKNOWN_ID",
+    "count_in",
+    "decode_into",
+    "encode_into",
+]
+
 DONE = 0
 NO_ROOM = -1  # ``out`` is too short: ``stop - start + ROOM`` elements after ``at`` always do for encoding
 TOO_LONG = -2  # a pretoken is longer than the scratch was made for
