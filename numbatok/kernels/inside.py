@@ -166,7 +166,7 @@ def encode_into(view, scratch, text, start, stop, out, at):
     ROOM elements of ``out`` after that index may hold anything: leave them between texts that threads encode at once.
     Arrays of other types are a TypingError of Numba's.
 
-    >>> @numba.njit(parallel=True, cache=True)
+    >>> @numba.njit(parallel=True)
     ... def encode_all(view, scratches, text, offsets, out, counts):
     ...     for worker in numba.prange(len(scratches)):
     ...         for i in range(worker, len(offsets) - 1, len(scratches)):
