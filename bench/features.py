@@ -169,7 +169,13 @@ PROBES: list[tuple[str, tuple[Try, ...]]] = [
     ("texts counted, cut and chunked by tokens", (has("chunk"), NO, NO, NO, NO)),
     (
         "files to files of tokens",
-        (lambda tok: importlib.util.find_spec("numbatok.pipelines") is not None, NO, NO, NO, NO),
+        (
+            lambda tok: importlib.util.find_spec("numbatok.pipelines") is not None,
+            NO,
+            NO,
+            lambda tok: hasattr(tok, "encode_files") and "into memory",
+            NO,
+        ),
     ),
     ("from inside `numba.njit`", (has("kernel_view"), NO, NO, NO, NO)),
     ("pickles", (lambda tok: bool(pickle.dumps(tok)),) * 5),
@@ -208,7 +214,7 @@ def main() -> int:
         def word_piece(tool: str) -> bool:
             return ids_of(loaded.of(tool, loaded.word_piece).encode("hellos")) == [1, 2]
 
-        row("installs without compiled code", [outcome(pure_wheel, tool) for tool in tools])
+        row("its own wheel is without compiled code", [outcome(pure_wheel, tool) for tool in tools])
         row("any split rule", [outcome(other_rule, tool) for tool in tools])
         for label, probes in PROBES:
             row(label, [outcome(probes[TOOLS.index(tool)], loaded.of(tool)) for tool in tools])
