@@ -1,7 +1,6 @@
 """Write the API reference as HTML, from the docstrings, by pdoc.
 
-    python bench/reference.py api          # a folder, which is made if need be
-    python -W error bench/reference.py api
+    python bench/reference.py api          # a folder, which is made if need be; a warning of pdoc's is an error
 
 pdoc sees neither names that are imported when they are used nor this house's docstrings: so the names are looked up
 first, and a docstring's sections, ``name : meaning`` lists, roles and examples are turned into Markdown here.
@@ -11,6 +10,7 @@ import argparse
 import importlib
 import inspect
 import re
+import warnings
 from pathlib import Path
 
 import pdoc
@@ -66,7 +66,9 @@ def write(folder: Path) -> None:
             vars(module)[public] = getattr(module, public)
     pdoc.docstrings.convert = markdown
     pdoc.render.configure(show_source=False, search=False)
-    pdoc.pdoc(*MODULES, output_directory=folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pdoc.pdoc(*MODULES, output_directory=folder)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import doctest
 import gzip
+import importlib.util
 import os
 import re
 import subprocess
@@ -14,13 +15,13 @@ from typing import Any, NamedTuple
 import pytest
 
 import numbatok
-from support import PACKAGE
+from support import PACKAGE, TESTS
 
-ROOT = PACKAGE.parent
+ROOT = TESTS.parent
 README = ROOT / "README.md"
 
 if not README.is_file():
-    pytest.skip("the README is not beside the package", allow_module_level=True)
+    pytest.skip("the README is not beside the tests", allow_module_level=True)
 
 TEXT = README.read_text(encoding="utf-8")
 #: Libraries that an example imports for its own sake.
@@ -80,7 +81,7 @@ def run_shell(block: Block) -> None:
     if os.name != "posix":
         pytest.skip("needs a POSIX shell")
     environment = {**os.environ, "PATH": f"{Path.cwd() / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    environment["PYTHONPATH"] = os.pathsep.join([str(PACKAGE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     done = subprocess.run(
         ["sh", "-e"], input=block.code, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=300
     )
@@ -175,6 +176,18 @@ def test_links_and_drawings() -> None:
         root = ElementTree.parse(ROOT / path).getroot()
         assert root.tag.endswith("svg")
         assert (ROOT / f"bench/drawings/{name}-{'light' if theme == 'dark' else 'dark'}.svg").is_file()
+
+
+def test_drawings_are_those_of_their_script() -> None:
+    """And what they show of a text is what numbatok makes of it."""
+    path = ROOT / "bench" / "drawings" / "draw.py"
+    spec = importlib.util.spec_from_file_location("draw", path)
+    assert spec is not None
+    assert spec.loader is not None
+    draw = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(draw)
+    for name, content in draw.drawn().items():
+        assert (path.parent / name).read_text(encoding="utf-8") == content, name
 
 
 def test_speed_stands_between_its_marks() -> None:

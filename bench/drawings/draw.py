@@ -359,15 +359,18 @@ DRAWINGS: dict[str, tuple[str, int, Callable[[Drawing, numbatok.Tokenizer], None
 }
 
 
-def main() -> None:
-    """Write all drawings beside this file."""
+def drawn() -> dict[str, str]:
+    """The content of each file."""
     tok = numbatok.get_encoding("gpt2")
+    files = {}
     for name, (title, height, draw) in DRAWINGS.items():
         for number, theme in enumerate(("light", "dark")):
             drawing = Drawing(title, height, number)
             draw(drawing, tok)
-            (HERE / f"{name}-{theme}.svg").write_text(drawing.svg(), encoding="utf-8")
+            files[f"{name}-{theme}.svg"] = drawing.svg()
+    return files
 
 
 if __name__ == "__main__":
-    main()
+    for name, content in drawn().items():
+        (HERE / name).write_text(content, encoding="utf-8")
