@@ -81,7 +81,7 @@ def run_shell(block: Block) -> None:
     if os.name != "posix":
         pytest.skip("needs a POSIX shell")
     environment = {**os.environ, "PATH": f"{Path.cwd() / 'bin'}{os.pathsep}{os.environ['PATH']}"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(PACKAGE.parent), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    environment["PYTHONPATH"] = os.pathsep.join([str(PACKAGE.parent), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         ["sh", "-e"], input=block.code, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=300
     )
