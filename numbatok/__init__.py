@@ -12,13 +12,26 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-#: Public names, each with the module that defines it.
+#: Public names, each with the module that defines it: functions, errors, and the types of what they give.
 _HOME = {
     "AddedToken": "numbatok.added_tokens",
+    "BatchStreamDecoder": "numbatok.stream_decoders",
     "CacheInfo": "numbatok.caches",
+    "Chunk": "numbatok.budgets",
+    "Explanation": "numbatok.explain",
+    "Merge": "numbatok.explain",
+    "Packed": "numbatok.rows",
+    "Piece": "numbatok.explain",
+    "PrefixCache": "numbatok.prefix_cache",
+    "PrefixCacheInfo": "numbatok.prefix_cache",
+    "StreamDecoder": "numbatok.stream_decoders",
+    "StreamEncoder": "numbatok.streams",
     "TokenBatch": "numbatok.batch",
     "Tokenizer": "numbatok.tokenizer",
     "VocabularyError": "numbatok.errors",
+    "VocabularyRow": "numbatok.tables",
+    "VocabularyTable": "numbatok.tables",
+    "Windows": "numbatok.windows",
     "encoding_for_model": "numbatok.loading.models",
     "encoding_name_for_model": "numbatok.loading.models",
     "get_cache_budget": "numbatok.caches",
@@ -31,10 +44,23 @@ _HOME = {
 
 __all__ = [
     "AddedToken",
+    "BatchStreamDecoder",
     "CacheInfo",
+    "Chunk",
+    "Explanation",
+    "Merge",
+    "Packed",
+    "Piece",
+    "PrefixCache",
+    "PrefixCacheInfo",
+    "StreamDecoder",
+    "StreamEncoder",
     "TokenBatch",
     "Tokenizer",
     "VocabularyError",
+    "VocabularyRow",
+    "VocabularyTable",
+    "Windows",
     "__version__",
     "encoding_for_model",
     "encoding_name_for_model",
@@ -49,13 +75,21 @@ __all__ = [
 if TYPE_CHECKING:
     from numbatok.added_tokens import AddedToken
     from numbatok.batch import TokenBatch
+    from numbatok.budgets import Chunk
     from numbatok.caches import CacheInfo, get_cache_budget, set_cache_budget
     from numbatok.errors import VocabularyError
+    from numbatok.explain import Explanation, Merge, Piece
     from numbatok.loading.embedded import get_encoding
     from numbatok.loading.models import encoding_for_model, encoding_name_for_model
     from numbatok.pipelines.tokens import open_tokens
+    from numbatok.prefix_cache import PrefixCache, PrefixCacheInfo
+    from numbatok.rows import Packed
+    from numbatok.stream_decoders import BatchStreamDecoder, StreamDecoder
+    from numbatok.streams import StreamEncoder
+    from numbatok.tables import VocabularyRow, VocabularyTable
     from numbatok.threads import get_num_threads, set_num_threads
     from numbatok.tokenizer import Tokenizer
+    from numbatok.windows import Windows
 
 
 def __getattr__(name: str) -> Any:

@@ -29,6 +29,9 @@ class AddedToken:
     single_word : whether it counts only where no word character (``\\w``) stands beside it
     normalized : whether it is looked for in the normalized text, by its own normalized content, after those that are
         looked for in the text as it is
+
+    >>> numbatok.get_encoding("gpt2").added_tokens[0].content
+    '<|endoftext|>'
     """
 
     content: str

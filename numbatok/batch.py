@@ -182,7 +182,11 @@ class TokenBatch:
         return np.diff(self.offsets)
 
     def tolist(self) -> list[list[int]]:
-        """A list of ints for each document."""
+        """A list of ints for each document.
+
+        >>> numbatok.get_encoding("gpt2").encode_batch(["Hello world", "again"]).tolist()
+        [[15496, 995], [17776]]
+        """
         ids, edges = self.ids.tolist(), self.offsets.tolist()
         return [ids[begin:end] for begin, end in pairwise(edges)]
 
@@ -225,6 +229,9 @@ class TokenBatch:
 
         To know which they were, and to filter what belongs to them: ``np.flatnonzero(batch.lengths <= most)``, and
         :meth:`take`.
+
+        >>> numbatok.get_encoding("gpt2").encode_batch(["Hello world", "again"]).filter_by_length(least=2)
+        TokenBatch(1 documents, 2 ids)
         """
         from numbatok.rows import checked_number
 
@@ -289,6 +296,9 @@ class TokenBatch:
         """A ``pyarrow.ListArray`` of uint32, or uint16, over the memory of the ids; null where a document is.
 
         From 2**31 ids on it is a ``LargeListArray``. Needs pyarrow: ``pip install numbatok[arrow]``.
+
+        >>> numbatok.get_encoding("gpt2").encode_batch(["Hello world", ""]).to_arrow().to_pylist()
+        [[15496, 995], []]
         """
         from numbatok.rows import to_arrow
 
@@ -298,6 +308,9 @@ class TokenBatch:
         """An ``awkward.Array`` of lists of uint32, over the memory of the ids.
 
         Needs awkward: ``pip install numbatok[awkward]``.
+
+        >>> numbatok.get_encoding("gpt2").encode_batch(["Hello world", ""]).to_awkward().to_list()
+        [[15496, 995], []]
         """
         from numbatok.rows import to_awkward
 
@@ -309,6 +322,8 @@ class TokenBatch:
         They are what ``torch.nn.EmbeddingBag`` and ``torch.nested.nested_tensor_from_jagged`` take. Ids of 2**31 and
         above make the first an int64 copy. For rows of one length: ``torch.from_numpy`` of what :meth:`to_padded`
         gives, viewed as int32. Needs PyTorch: ``pip install numbatok[torch]``.
+
+        >>> ids, offsets = numbatok.get_encoding("gpt2").encode_batch(["Hello world", "again"]).to_torch()
         """
         from numbatok.rows import to_torch
 

@@ -37,6 +37,9 @@ class Chunk(NamedTuple):
     start, end : the characters of the text that it is
     text : these
     n_tokens : how many ids ``encode(text)`` gives
+
+    >>> numbatok.get_encoding("gpt2").chunk("Hello world again", 2)[1]
+    Chunk(start=11, end=17, text=' again', n_tokens=1)
     """
 
     start: int

@@ -24,6 +24,9 @@ class CacheInfo(NamedTuple):
     bytes : memory that the caches take
     budget : bytes that they may take
     hits, misses : pretokens that were found, and that had to be merged
+
+    >>> numbatok.get_encoding("gpt2").cache_info().hits
+    0
     """
 
     entries: int
@@ -48,13 +51,20 @@ def set_cache_budget(size: int | None) -> None:
     The default is 256 MiB, or 32 MiB a core where that is more. Memory is taken as texts need it, and kept for later
     calls; a cache that would grow past the budget is emptied and begins anew, so results stay the same and only time is
     lost. Some 200 KiB a worker are always taken. Caches that are larger already shrink with ``clear_cache``.
+
+    >>> numbatok.set_cache_budget(64 << 20)
+    >>> numbatok.get_cache_budget() >> 20
+    64
     """
     global _chosen
     _chosen = None if size is None else check_budget(size)
 
 
 def get_cache_budget() -> int:
-    """Bytes that the caches of a tokenizer may take that has no budget of its own: see :func:`set_cache_budget`."""
+    """Bytes that the caches of a tokenizer may take that has no budget of its own: see :func:`set_cache_budget`.
+
+    >>> budget = numbatok.get_cache_budget()
+    """
     return max(DEFAULT_BYTES, BYTES_A_CORE * usable_cores()) if _chosen is None else _chosen
 
 

@@ -2,7 +2,13 @@
 
 
 class VocabularyError(ValueError):
-    """A vocabulary, rank file or tokenizer file that breaks a rule; the message says which entry and what is wanted."""
+    """A vocabulary, rank file or tokenizer file that breaks a rule; the message says which entry and what is wanted.
+
+    >>> numbatok.Tokenizer.from_str("{}")
+    Traceback (most recent call last):
+        ...
+    numbatok.errors.VocabularyError: not a tokenizer.json: wanted an object with a "model"
+    """
 
 
 class DisallowedToken(Exception):

@@ -33,7 +33,11 @@ _RankOf = Callable[[int, int], "tuple[int, int] | None"]
 
 
 class Merge(NamedTuple):
-    """One merge: two neighbours, what they become, at which rank, and the place of the left one at that moment."""
+    """One merge: two neighbours, what they become, at which rank, and the place of the left one at that moment.
+
+    >>> numbatok.get_encoding("gpt2").explain("the")[0].merges[0]
+    Merge(left=b'h', right=b'e', made=b'he', rank=258, place=1)
+    """
 
     left: bytes
     right: bytes
@@ -54,6 +58,10 @@ class Piece:
     units : the tokens that merging begins with
     merges : in the order in which they were applied
     tokens, ids : the outcome
+
+    >>> piece = numbatok.get_encoding("gpt2").explain("the end")[1]
+    >>> piece.content, piece.kind, piece.tokens, piece.ids
+    (b' end', 'merged', (b' end',), (886,))
     """
 
     content: bytes
@@ -95,6 +103,9 @@ class Explanation(Sequence[Piece]):
     Attributes
     ----------
     ids : uint32, those of all pieces one after the other: the text's, without a template's special tokens
+
+    >>> numbatok.get_encoding("gpt2").explain("the end").ids
+    array([1169,  886], dtype=uint32)
     """
 
     def __init__(self, pieces: Sequence[Piece]) -> None:

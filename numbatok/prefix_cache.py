@@ -30,6 +30,9 @@ class PrefixCacheInfo(NamedTuple):
     texts, bytes : how many texts are remembered, and the memory that they take
     hits, misses : calls whose text repeated or extended one, and those whose text did not
     reused, encoded : characters that were not encoded again, and those that were
+
+    >>> numbatok.get_encoding("gpt2").with_prefix_cache(64 << 20).info
+    PrefixCacheInfo(texts=0, bytes=0, hits=0, misses=0, reused=0, encoded=0)
     """
 
     texts: int
@@ -56,6 +59,11 @@ class PrefixCache:
 
     The ids are those of :meth:`numbatok.Tokenizer.encode`. Any number of threads may use one at once. The texts that
     were used least recently are forgotten where there is no more room.
+
+    >>> chat = numbatok.get_encoding("gpt2").with_prefix_cache(64 << 20)
+    >>> first, both = chat.encode("Hello world. " * 100), chat.encode("Hello world. " * 101)
+    >>> chat.info.reused, chat.info.encoded
+    (1300, 1313)
     """
 
     def __init__(self, tokenizer: "Tokenizer", max_bytes: int, add_special_tokens: bool) -> None:

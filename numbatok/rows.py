@@ -24,6 +24,9 @@ class Packed(NamedTuple):
     ----------
     rows : uint32[rows, length]
     left_over : uint32, fewer than ``length`` ids, the last ones
+
+    >>> numbatok.get_encoding("gpt2").encode_batch(["Hello world", "again"]).pack(2)
+    Packed(rows=array([[15496,   995]], dtype=uint32), left_over=array([17776], dtype=uint32))
     """
 
     rows: npt.NDArray[np.uint32]

@@ -255,6 +255,10 @@ class StreamDecoder:
 
     What all calls give, joined, is what :meth:`numbatok.Tokenizer.decode` gives for the ids joined, and nothing that is
     given changes later. One stream is for one thread at a time.
+
+    >>> stream = numbatok.get_encoding("gpt2").stream_decoder()
+    >>> stream.feed(15496), stream.feed([995, 0]), stream.finish()
+    ('Hello', ' world!', '')
     """
 
     def __init__(self, strings: Strings) -> None:
@@ -360,6 +364,11 @@ class BatchStreamDecoder:
 
     Each stream's text, joined over all calls, is that of a :class:`StreamDecoder`. A kernel decodes bytes, and strings
     with the steps of Llama 2's or Gemma's files; for other decoders each stream is a :class:`StreamDecoder`.
+
+    >>> streams = numbatok.get_encoding("gpt2").batch_stream_decoder(2)
+    >>> text, begins = streams.feed([15496, 995])
+    >>> [bytes(text[begins[i] : begins[i + 1]]) for i in range(len(streams))]
+    [b'Hello', b' world']
     """
 
     def __init__(self, count: int, strings: Strings, tables: "Tables | None") -> None:

@@ -216,6 +216,9 @@ class StreamEncoder:
     may still change: the pretoken that is open, added tokens that may have begun, some hundred bytes besides. A rule
     that does not cut, as Llama 2's, or one that the package ``regex`` runs, keeps the text between two added tokens.
     One stream is for one thread at a time.
+
+    >>> stream = numbatok.get_encoding("gpt2").stream_encoder()
+    >>> ids = [*stream.feed("Hello wor"), *stream.feed("ld"), *stream.finish()]
     """
 
     def __init__(

@@ -14,7 +14,11 @@ from numbatok.rows import library
 
 
 class VocabularyRow(NamedTuple):
-    """One token: the columns of :class:`VocabularyTable`."""
+    """One token: the columns of :class:`VocabularyTable`.
+
+    >>> next(iter(numbatok.get_encoding("gpt2").vocabulary()))
+    VocabularyRow(id=0, bytes=b'!', text='!', rank=0, kind='unit')
+    """
 
     id: int
     bytes: bytes
@@ -37,6 +41,10 @@ class VocabularyTable:
     kind : a list: ``"unit"``, a byte or character that merging begins with; ``"merged"``, what merging makes of such;
         ``"unmerged"``, a token that merging does not make, so that only a whole pretoken becomes it, if anything does;
         ``"special"``; ``"added"``, an added token that is not special; ``"unreachable"``, which decoding alone knows
+
+    >>> table = numbatok.get_encoding("gpt2").vocabulary()
+    >>> table.text[995], len(table)
+    (' world', 50257)
     """
 
     ids: npt.NDArray[np.uint32]
@@ -62,7 +70,11 @@ class VocabularyTable:
         return vocabulary_html(self)
 
     def to_arrow(self) -> Any:
-        """A ``pyarrow.Table`` of the columns id, bytes, text, rank and kind: ``pip install numbatok[arrow]``."""
+        """A ``pyarrow.Table`` of the columns id, bytes, text, rank and kind: ``pip install numbatok[arrow]``.
+
+        >>> numbatok.get_encoding("gpt2").vocabulary().to_arrow().column_names
+        ['id', 'bytes', 'text', 'rank', 'kind']
+        """
         pyarrow = library("pyarrow", "arrow", "VocabularyTable.to_arrow")
         return pyarrow.table(
             {
@@ -75,7 +87,11 @@ class VocabularyTable:
         )
 
     def to_pandas(self) -> Any:
-        """A ``pandas.DataFrame`` of the columns bytes, text, rank and kind, by id: ``pip install numbatok[pandas]``."""
+        """A ``pandas.DataFrame`` of the columns bytes, text, rank and kind, by id: ``pip install numbatok[pandas]``.
+
+        >>> numbatok.get_encoding("gpt2").vocabulary().to_pandas().loc[995, "text"]
+        ' world'
+        """
         pandas = library("pandas", "pandas", "VocabularyTable.to_pandas")
         columns = {"bytes": self.bytes, "text": self.text, "rank": self.rank, "kind": self.kind}
         return pandas.DataFrame(columns, index=pandas.Index(self.ids, name="id"))

@@ -35,13 +35,20 @@ def set_num_threads(number: int | None) -> None:
 
     The default is ``NUMBATOK_NUM_THREADS`` if it is set, and else the number of physical cores that the process may
     use; but 1 in workers of ``multiprocessing`` and other forked processes, of which there are as many already.
+
+    >>> numbatok.set_num_threads(2)
+    >>> numbatok.get_num_threads()
+    2
     """
     global _chosen
     _chosen = None if number is None else check_threads(number, "number")
 
 
 def get_num_threads() -> int:
-    """How many threads a call may use that does not say: see :func:`set_num_threads`."""
+    """How many threads a call may use that does not say: see :func:`set_num_threads`.
+
+    >>> number = numbatok.get_num_threads()
+    """
     if _chosen is not None:
         return _chosen
     text = os.environ.get(_VARIABLE, "")

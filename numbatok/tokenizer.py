@@ -64,6 +64,9 @@ class Tokenizer:
     changes, so any number of threads may use one at once: each call works in a scratch of its own, with its own cache,
     which lives on for later calls. Kernels run without the GIL. Equality, hash, pickles and copies go by content;
     caches are left behind.
+
+    >>> numbatok.get_encoding("gpt2")
+    <numbatok.Tokenizer 'gpt2', 50257 tokens, 1 special>
     """
 
     def __init__(self, parts: Parts) -> None:
@@ -106,6 +109,9 @@ class Tokenizer:
             back-references, with a RuntimeWarning: it is slow, and its time has no bound
 
         Raises OSError where the file can't be read, and VocabularyError that names what is damaged or not supported.
+
+        >>> Tokenizer.from_file("tokenizer.json").encode("Hello world")
+        array([15496,   995], dtype=uint32)
         """
         from numbatok.loading.files import load
 
@@ -114,7 +120,11 @@ class Tokenizer:
 
     @classmethod
     def from_str(cls, content: str, *, pattern_engine: PatternEngine = "automaton") -> "Tokenizer":
-        """Load the content of a ``tokenizer.json``; ``pattern_engine`` and errors are those of :meth:`from_file`."""
+        """Load the content of a ``tokenizer.json``; ``pattern_engine`` and errors are those of :meth:`from_file`.
+
+        >>> Tokenizer.from_str(Path("tokenizer.json").read_text(encoding="utf-8")).vocab_size
+        50257
+        """
         from numbatok.loading.tokenizer_json import parse
 
         if not isinstance(content, str):
@@ -137,6 +147,8 @@ class Tokenizer:
         repositories; with ``local_files_only``, or ``HF_HUB_OFFLINE=1``, only the cache is looked at. Raises
         ImportError where ``huggingface_hub`` is needed and not installed (``pip install numbatok[hub]``), its own
         errors for a repository that can't be reached, and VocabularyError as :meth:`from_file` does.
+
+        >>> Tokenizer.from_pretrained("Qwen/Qwen3-8B")
         """
         from numbatok.loading.hub import load
 
@@ -145,7 +157,11 @@ class Tokenizer:
 
     @classmethod
     def from_huggingface(cls, tokenizer: Any, *, pattern_engine: PatternEngine = "automaton") -> "Tokenizer":
-        """Take over a ``tokenizers.Tokenizer``, or the one inside a fast tokenizer of ``transformers``."""
+        """Take over a ``tokenizers.Tokenizer``, or the one inside a fast tokenizer of ``transformers``.
+
+        >>> Tokenizer.from_huggingface(tokenizers.Tokenizer.from_file("tokenizer.json")).encode("Hello world")
+        array([15496,   995], dtype=uint32)
+        """
         from numbatok.loading.peers import from_huggingface
 
         return cls(replace(from_huggingface(tokenizer), pattern_engine=pattern_engine))
@@ -174,6 +190,8 @@ class Tokenizer:
 
         The file appears whole or not at all. Raises OSError where it can't be written, and ValueError for what the
         format can't hold.
+
+        >>> numbatok.get_encoding("gpt2").save("tokenizer.json")
         """
         from numbatok.loading.saving import save
 
@@ -398,7 +416,11 @@ class Tokenizer:
         return Tokenizer(replace(self._parts, added_tokens=self._added.extended(tokens), name=""))
 
     def add_special_tokens(self, contents: Iterable[str], **flags: bool) -> "Tokenizer":
-        """:meth:`add_tokens` of special ones."""
+        """:meth:`add_tokens` of special ones.
+
+        >>> numbatok.get_encoding("gpt2").add_special_tokens(["<|user|>"]).special_tokens
+        {'<|endoftext|>': 50256, '<|user|>': 50257}
+        """
         return self.add_tokens(contents, special=True, **flags)
 
     def with_dropout(self, probability: float, seed: int | None = None) -> "Tokenizer":
@@ -407,6 +429,10 @@ class Tokenizer:
         Its ids are random, and always those of the text. Calls one after the other in one thread give the same ids for
         the same ``seed``. Nothing is cached, so it is slower. (Provilkov, Emelianenko and Voita, "BPE-Dropout: Simple
         and Effective Subword Regularization", 2020.)
+
+        >>> tokenizer = numbatok.get_encoding("gpt2").with_dropout(0.5, seed=7)
+        >>> tokenizer.decode(tokenizer.encode("Hello world"))
+        'Hello world'
         """
         options = replace(self._vocabulary.options, dropout=float(probability))
         tokenizer = Tokenizer(replace(self._parts, vocabulary=replace(self._vocabulary, options=options)))
@@ -491,8 +517,9 @@ class Tokenizer:
         blanks at the ends of tokens are left out. The other arguments and errors are those of :meth:`encode`; in bytes
         with ``errors="replace"``, the places are those in the bytes given.
 
-        >>> numbatok.get_encoding("gpt2").encode_with_offsets("naïve ☃")
-        (array([ 2616, 38776, 34719,   225]), array([[0, 2], [2, 5], [5, 7], [6, 7]]))
+        >>> ids, offsets = numbatok.get_encoding("gpt2").encode_with_offsets("naïve ☃")
+        >>> ids.tolist(), offsets.tolist()
+        ([2616, 38776, 34719, 225], [[0, 2], [2, 5], [5, 7], [6, 7]])
         """
         check_unit(unit, "unit")
         if num_threads is not None:
@@ -770,7 +797,11 @@ class Tokenizer:
         errors: Errors = _STRICT,
         num_threads: int | None = None,
     ) -> int:
-        """How many ids :meth:`encode` gives, without keeping them."""
+        """How many ids :meth:`encode` gives, without keeping them.
+
+        >>> numbatok.get_encoding("gpt2").count("Hello world")
+        2
+        """
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
         call = Call(actions, errors, bool(add_special_tokens), num_threads, count_only=True)
@@ -789,7 +820,11 @@ class Tokenizer:
         errors: Errors = _STRICT,
         num_threads: int | None = None,
     ) -> npt.NDArray[np.int64]:
-        """How many ids :meth:`encode_batch` gives for each text: int64, one number a text, 0 for a null."""
+        """How many ids :meth:`encode_batch` gives for each text: int64, one number a text, 0 for a null.
+
+        >>> numbatok.get_encoding("gpt2").count_batch(["Hello world", "", "again"])
+        array([2, 0, 1])
+        """
         documents, _, validity = without_nulls(_as_documents(texts), None)
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
@@ -948,6 +983,8 @@ class Tokenizer:
 
         It is valid as long as this tokenizer is. ValueError where text is changed before it is encoded, or ids are
         decoded as strings or lie far apart: then kernels alone do not do.
+
+        >>> view = numbatok.get_encoding("gpt2").kernel_view()
         """
         engine = self._engine or self._start()
         if self._parts.decoder or not engine.decoder.is_direct:
@@ -960,6 +997,8 @@ class Tokenizer:
         """What the same functions take as ``scratch``: an int64 array that holds a cache and buffers, for one thread.
 
         ``cache_bytes`` is about what the cache takes, ``longest`` the bytes of the longest pretoken that can be merged.
+
+        >>> scratches = tuple(numbatok.get_encoding("gpt2").new_scratch() for thread in range(2))
         """
         from numbatok.access import LEAST_CACHE, new_scratch
 
@@ -983,7 +1022,10 @@ class Tokenizer:
         return self._engine.cache_info()
 
     def clear_cache(self) -> None:
-        """Give the caches' memory back and count anew; calls that are under way keep theirs."""
+        """Give the caches' memory back and count anew; calls that are under way keep theirs.
+
+        >>> numbatok.get_encoding("gpt2").clear_cache()
+        """
         if self._engine is not None:
             self._engine.clear_caches(self._cache_budget)
 
@@ -991,6 +1033,8 @@ class Tokenizer:
         """Let this tokenizer's caches take at most ``size`` bytes, all workers together, and clear them.
 
         Some 200 KiB a worker are always taken. None is what :func:`numbatok.set_cache_budget` says for all tokenizers.
+
+        >>> numbatok.get_encoding("gpt2").set_cache_budget(64 << 20)
         """
         self._cache_budget = None if size is None else check_budget(size)
         self.clear_cache()
@@ -1002,6 +1046,9 @@ class Tokenizer:
 
         ``ids`` is a one-dimensional array of any integer type, or a sequence of ints. Raises TypeError for anything
         else, and ValueError for an id that is not in the vocabulary, naming it and its position.
+
+        >>> numbatok.get_encoding("gpt2").decode_bytes([34719])  # the first two bytes of a snowman, after a space
+        b' \\xe2\\x98'
         """
         if self._parts.decoder:
             return self.decode(ids, skip_special_tokens=skip_special_tokens).encode()
@@ -1029,7 +1076,11 @@ class Tokenizer:
         skip_special_tokens: bool = False,
         num_threads: int | None = None,
     ) -> list[str]:
-        """The text of each document of a :class:`TokenBatch`, or of an iterable of sequences of ids."""
+        """The text of each document of a :class:`TokenBatch`, or of an iterable of sequences of ids.
+
+        >>> numbatok.get_encoding("gpt2").decode_batch([[15496, 995], [], [17776]])
+        ['Hello world', '', 'again']
+        """
         codecs.lookup_error(errors)
         if num_threads is not None:
             check_threads(num_threads, "num_threads")

@@ -32,6 +32,9 @@ class Windows(NamedTuple):
     owners : int64[windows], the index of the text, or pair, that each window is of
     words : int32[total], for each id the index of its word in its text, or -1 for the template's special tokens; None
         where texts were not given as words
+
+    >>> numbatok.get_encoding("gpt2").encode_windows(["a b c"], max_length=2).batch.tolist()
+    [[64, 275], [269]]
     """
 
     batch: TokenBatch

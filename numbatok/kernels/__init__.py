@@ -14,14 +14,17 @@ is for kernels of other people's.
 ``dtypes`` draws the layouts, ``jit`` is where compiling happens, ``intrinsics`` where LLVM is spoken to.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_INSIDE = ("count_in", "decode_into", "encode_into")
+__all__ = ["count_in", "decode_into", "encode_into"]
+
+if TYPE_CHECKING:
+    from numbatok.kernels.inside import count_in, decode_into, encode_into
 
 
 def __getattr__(name: str) -> Any:
     """The functions for other people's kernels; see ``inside``."""
-    if name in _INSIDE:
+    if name in __all__:
         from numbatok.kernels import inside
 
         return getattr(inside, name)

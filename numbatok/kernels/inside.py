@@ -10,9 +10,14 @@ They take plain arrays: ``view`` is :meth:`numbatok.Tokenizer.kernel_view`, ``sc
 * a tokenizer that normalizes text, or puts a space before it, has no view; templates are left to the caller, and added
   tokens become their ids wherever they stand.
 
-Each returns (status, number): status DONE, or what was in the way. Machine code that Numba has cached for a function
-that calls these knows the layout of the version it was compiled with; met by another it returns STALE, and its cache
-is to be deleted.
+Each returns (status, number). The status is DONE, which is 0, or below 0 what was in the way:
+
+* NO_ROOM: ``out`` is too short, or places are not in their arrays. ``stop - start + ROOM`` elements after ``at`` always
+  do for encoding;
+* TOO_LONG: a pretoken is longer than the scratch was made for;
+* UNKNOWN_ID: the number is the place of an id that is not in the vocabulary;
+* OTHER_SCRATCH: the scratch is another tokenizer's than the view;
+* STALE: this machine code, which Numba has cached, was compiled with another version of numbatok. Delete its cache.
 """
 
 import zlib
@@ -52,6 +57,19 @@ from numbatok.kernels.dtypes import (
 )
 from numbatok.kernels.intrinsics import call_kernel, field, put, set_field, table
 from numbatok.kernels.jit import helper
+
+__all__ = [
+    "DONE",
+    "NO_ROOM",
+    "OTHER_SCRATCH",
+    "ROOM",
+    "STALE",
+    "TOO_LONG",
+    "UNKNOWN_ID",
+    "count_in",
+    "decode_into",
+    "encode_into",
+]
 
 DONE = 0
 NO_ROOM = -1  # ``out`` is too short: ``stop - start + ROOM`` elements after ``at`` always do for encoding
@@ -153,7 +171,7 @@ def encode_into(view, scratch, text, start, stop, out, at):
     ROOM elements of ``out`` after that index may hold anything: leave them between texts that threads encode at once.
     Arrays of other types are a TypingError of Numba's.
 
-    >>> @numba.njit(parallel=True, cache=True)
+    >>> @numba.njit(parallel=True)
     ... def encode_all(view, scratches, text, offsets, out, counts):
     ...     for worker in numba.prange(len(scratches)):
     ...         for i in range(worker, len(offsets) - 1, len(scratches)):
@@ -192,7 +210,17 @@ def _typed_encode_into(view, scratch, text, start, stop, out, at):
 
 
 def count_in(view, scratch, text, start, stop):
-    """(DONE, how many ids :func:`encode_into` gives for ``text[start:stop]``), or (another status, 0)."""
+    """Count the ids that :func:`encode_into` gives for ``text[start:stop]``, without keeping them.
+
+    The arguments are those of :func:`encode_into`. Returns (DONE, how many), or (TOO_LONG, NO_ROOM, OTHER_SCRATCH or
+    STALE, 0).
+
+    >>> @numba.njit
+    ... def count(view, scratch, text):
+    ...     return count_in(view, scratch, text, 0, len(text))
+    >>> count(tok.kernel_view(), tok.new_scratch(), np.frombuffer(bytearray(b"Hello world"), np.uint8))
+    (0, 2)
+    """
     raise _outside()
 
 
@@ -222,11 +250,28 @@ def _typed_count_in(view, scratch, text, start, stop):
 
 
 def decode_into(view, scratch, ids, start, stop, out, at):
-    """Decode ``ids[start:stop]`` (uint32), their bytes to ``out`` (uint8) from ``at`` on.
+    """Decode ``ids[start:stop]``, their bytes to ``out`` from ``at`` on.
+
+    Parameters
+    ----------
+    view, scratch : int64 arrays; see the module
+    ids : uint32 array
+    start, stop : indices in ``ids``
+    out : uint8 array
+    at : index in ``out``
 
     Returns (DONE, index in ``out`` after the last byte); or (UNKNOWN_ID, its place in ``ids``), or (NO_ROOM,
     OTHER_SCRATCH or STALE, ``at``). What is in ``out`` after that index may be anything. A tokenizer whose tokens are
     far-apart ids, or are decoded as strings, has no view.
+
+    >>> @numba.njit
+    ... def decode(view, scratch, ids, out):
+    ...     return decode_into(view, scratch, ids, 0, len(ids), out, 0)
+    >>> out = np.zeros(64, np.uint8)
+    >>> decode(tok.kernel_view(), tok.new_scratch(), np.array([15496, 995], np.uint32), out)
+    (0, 11)
+    >>> bytes(out[:11])
+    b'Hello world'
     """
     raise _outside()
 

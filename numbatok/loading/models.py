@@ -52,5 +52,9 @@ def encoding_name_for_model(model: str) -> str:
 
 
 def encoding_for_model(model: str) -> Tokenizer:
-    """The tokenizer of the encoding that a model of OpenAI's uses; KeyError as :func:`encoding_name_for_model`."""
+    """The tokenizer of the encoding that a model of OpenAI's uses; KeyError as :func:`encoding_name_for_model`.
+
+    >>> numbatok.encoding_for_model("gpt-4o").name
+    'o200k_base'
+    """
     return get_encoding(encoding_name_for_model(model))

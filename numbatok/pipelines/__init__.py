@@ -12,6 +12,7 @@
 from typing import TYPE_CHECKING, Any
 
 _HOME = {
+    "Fault": "numbatok.pipelines.blocks",
     "InputError": "numbatok.pipelines.blocks",
     "Report": "numbatok.pipelines.sink",
     "TokenFiles": "numbatok.pipelines.tokens",
@@ -19,10 +20,10 @@ _HOME = {
     "open_tokens": "numbatok.pipelines.tokens",
 }
 
-__all__ = ["InputError", "Report", "TokenFiles", "encode_files", "open_tokens"]
+__all__ = ["Fault", "InputError", "Report", "TokenFiles", "encode_files", "open_tokens"]
 
 if TYPE_CHECKING:
-    from numbatok.pipelines.blocks import InputError
+    from numbatok.pipelines.blocks import Fault, InputError
     from numbatok.pipelines.run import encode_files
     from numbatok.pipelines.sink import Report
     from numbatok.pipelines.tokens import TokenFiles, open_tokens

@@ -16,6 +16,8 @@ from numbatok.rows import library
 from numbatok.text import Errors
 from numbatok.tokenizer import Tokenizer
 
+__all__ = ["encode_record_batch"]
+
 
 def encode_record_batch(
     batch: Any,

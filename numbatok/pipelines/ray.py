@@ -14,6 +14,8 @@ from numbatok.pipelines.ends import end_id
 from numbatok.rows import checked_number, library
 from numbatok.tokenizer import Tokenizer
 
+__all__ = ["encode"]
+
 
 class _Actor:
     """One tokenizer, whose caches stay from batch to batch."""
