@@ -9,8 +9,9 @@
 """
 
 from numbatok.compat.huggingface import decoders
+from numbatok.compat.huggingface.added_token import AddedToken
 from numbatok.compat.huggingface.encoding import Encoding
-from numbatok.compat.huggingface.tokenizer import AddedToken, Tokenizer
+from numbatok.compat.huggingface.tokenizer import Tokenizer
 from numbatok.compat.huggingface.transformers import (
     NumbatokTokenizer,
     from_transformers,

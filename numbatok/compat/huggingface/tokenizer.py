@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import threading
-from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -12,10 +11,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from numbatok.added_tokens import AddedToken as CoreAddedToken
 from numbatok.compat.huggingface import settings as settings_of
+from numbatok.compat.huggingface.added_token import AddedToken, as_added
 from numbatok.compat.huggingface.calls import Encoded, Settings, Short, malformed
 from numbatok.compat.huggingface.encoding import Encoding
+from numbatok.compat.huggingface.inputs import as_text, as_words, pair_of_texts, pair_of_words
 from numbatok.compat.huggingface.model import Model
 from numbatok.compat.huggingface.settings import checked_count
 from numbatok.errors import VocabularyError
@@ -24,51 +24,6 @@ from numbatok.loading.saving import dumps
 from numbatok.loading.saving import write as write_file
 from numbatok.memory import without_collection
 from numbatok.tokenizer import Tokenizer as Core
-
-_INPUTS = "TextEncodeInput must be Union[TextInputSequence, Tuple[InputSequence, InputSequence]]"
-_WORD_INPUTS = (
-    "PreTokenizedEncodeInput must be Union[PreTokenizedInputSequence, Tuple[PreTokenizedInputSequence, "
-    "PreTokenizedInputSequence]]"
-)
-
-
-class AddedToken:
-    """A token to be found in texts as it is; ``normalized`` is by default what ``special`` is not."""
-
-    def __init__(
-        self,
-        content: str = "",
-        single_word: bool = False,
-        lstrip: bool = False,
-        rstrip: bool = False,
-        normalized: bool | None = None,
-        special: bool = False,
-    ) -> None:
-        if not isinstance(content, str):
-            raise TypeError(f"content must be a str, not {type(content).__name__}")
-        self.content = content
-        self.single_word, self.lstrip, self.rstrip, self.special = single_word, lstrip, rstrip, special
-        self._normalized = normalized
-
-    @property
-    def normalized(self) -> bool:
-        """Whether it is looked for in the normalized text."""
-        return not self.special if self._normalized is None else self._normalized
-
-    def __str__(self) -> str:
-        return self.content
-
-    def __eq__(self, other: object) -> bool:
-        return repr(self) == repr(other) if isinstance(other, AddedToken) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.content)
-
-    def __repr__(self) -> str:
-        flags = ", ".join(
-            f"{name}={getattr(self, name)}" for name in ("rstrip", "lstrip", "single_word", "normalized", "special")
-        )
-        return f"AddedToken({json.dumps(self.content, ensure_ascii=False)}, {flags})"
 
 
 class Tokenizer:
@@ -311,7 +266,7 @@ class Tokenizer:
     def _add(self, tokens: Sequence[Any], special: bool) -> int:
         if isinstance(tokens, str) or not isinstance(tokens, Iterable):
             raise TypeError(f"tokens must be a list of str or AddedToken, not {type(tokens).__name__}")
-        wanted = [_as_added(token, special) for token in tokens]
+        wanted = [as_added(token, special) for token in tokens]
         with self._lock:
             core, before = self._settings.model.core, dict.fromkeys(self._settings.model.parts.added_tokens)
             known = {replace(token, id=0) for token in before}
@@ -356,9 +311,9 @@ class Tokenizer:
                 except UnicodeEncodeError as error:
                     raise malformed(error) from None
                 return Encoding._of_row(Short(now, sequence, bool(add_special_tokens), ids), 0)
-        as_text = _as_words if is_pretokenized else _as_text
-        first = as_text(sequence)
-        seconds = None if pair is None else [as_text(pair)]
+        checked = as_words if is_pretokenized else as_text
+        first = checked(sequence)
+        seconds = None if pair is None else [checked(pair)]
         made = Encoded(now, [first], seconds, bool(add_special_tokens), bool(is_pretokenized))
         made.pad(made.longest)
         return Encoding._of_row(made, 0)
@@ -375,7 +330,7 @@ class Tokenizer:
             made = Encoded(now, list(input), None, *options)
             made.pad(made.longest)
             return [Encoding._of_row(made, row) for row in range(len(input))]
-        pairs = [_pair_of_words(each) if is_pretokenized else _pair_of_texts(each) for each in input]
+        pairs = [pair_of_words(each) if is_pretokenized else pair_of_texts(each) for each in input]
         groups: dict[bool, list[int]] = {}
         for index, (_, second) in enumerate(pairs):
             groups.setdefault(second is not None, []).append(index)
@@ -440,33 +395,19 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of ids; those that no token has are passed over."""
-        return self._decode(self._settings.model, ids, bool(skip_special_tokens))
+        return self._settings.model.decode(ids, bool(skip_special_tokens))
 
     def decode_batch(self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True) -> list[str]:
         """The text of each sequence of ids."""
-        model = self._settings.model
         if isinstance(sequences, str) or not isinstance(sequences, Iterable):
             raise TypeError(f"sequences must be a list of lists of ids, not {type(sequences).__name__}")
-        arrays = [_as_ids(ids) for ids in sequences]
-        try:
-            return model.decoding.decode_batch(arrays, skip_special_tokens=bool(skip_special_tokens))
-        except ValueError:
-            return [self._decode(model, ids, bool(skip_special_tokens)) for ids in arrays]
+        return self._settings.model.decode_batch(sequences, bool(skip_special_tokens))
 
     async def async_decode_batch(
         self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True
     ) -> list[str]:
         """:meth:`decode_batch` in another thread."""
         return await asyncio.to_thread(self.decode_batch, sequences, skip_special_tokens)
-
-    @staticmethod
-    def _decode(model: Model, ids: Any, skip_special_tokens: bool) -> str:
-        array = _as_ids(ids)
-        try:
-            return model.decoding.decode(array, skip_special_tokens=skip_special_tokens)
-        except ValueError:
-            known = array[np.isin(array, np.fromiter(model.names, np.uint32, len(model.names)))]
-            return model.decoding.decode(known, skip_special_tokens=skip_special_tokens)
 
     # --- what is not there ---
 
@@ -515,70 +456,3 @@ class Tokenizer:
 def _made(core: Core, padding: Any, truncation: Any, specials_as_text: bool) -> Tokenizer:
     """An unpickled tokenizer."""
     return Tokenizer._of(Settings(Model(core), padding, truncation, specials_as_text))
-
-
-def _as_added(token: Any, special: bool) -> CoreAddedToken:
-    """A token to be added, without an id; AddedTokens of ``tokenizers`` do as well."""
-    if isinstance(token, str):
-        return CoreAddedToken(token, 0, special, normalized=not special)
-    try:
-        flags = {name: bool(getattr(token, name)) for name in ("lstrip", "rstrip", "single_word", "normalized")}
-        if special and isinstance(token, AddedToken) and token._normalized is None:
-            flags["normalized"] = False
-        return CoreAddedToken(token.content, 0, special or bool(token.special), **flags)
-    except AttributeError:
-        raise TypeError(f"a token must be a str or an AddedToken, not {type(token).__name__}") from None
-
-
-def _as_ids(ids: Any) -> "np.ndarray[Any, np.dtype[np.uint32]]":
-    """Ids as an array: TypeError for what are none, OverflowError for negative or too large ones."""
-    if isinstance(ids, str | bytes) or not hasattr(ids, "__len__"):
-        raise TypeError(f"ids must be a sequence of integers, not {type(ids).__name__}")
-    if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu":
-        if len(ids) and (ids.min() < 0 or ids.max() > 0xFFFFFFFF):
-            raise OverflowError("an id must be from 0 to 2**32 - 1")
-        return ids.astype(np.uint32, copy=False)
-    try:
-        numbers = array("I", ids)
-    except OverflowError:
-        raise OverflowError("an id must be from 0 to 2**32 - 1") from None
-    except TypeError:
-        raise TypeError("ids must be integers") from None
-    return np.frombuffer(numbers, np.uint32) if numbers else np.empty(0, np.uint32)
-
-
-def _as_text(sequence: Any) -> str:
-    if not isinstance(sequence, str):
-        raise TypeError(f"TextInputSequence must be str, not {type(sequence).__name__}")
-    return sequence
-
-
-def _as_words(sequence: Any) -> list[str]:
-    if isinstance(sequence, np.ndarray) and sequence.ndim == 1 and sequence.dtype.kind in "UO":
-        sequence = sequence.tolist()
-    if not isinstance(sequence, list | tuple) or not all(isinstance(word, str) for word in sequence):
-        raise TypeError("PreTokenizedInputSequence must be Union[List[str], Tuple[str]]")
-    return list(sequence)
-
-
-def _pair_of_texts(input: Any) -> tuple[Any, Any]:
-    """(text, second text or None) of one input of a batch."""
-    if isinstance(input, str):
-        return _as_text(input), None
-    if isinstance(input, tuple | list) and len(input) == 2 and all(isinstance(each, str) for each in input):
-        return _as_text(input[0]), _as_text(input[1])
-    raise TypeError(_INPUTS)
-
-
-def _pair_of_words(input: Any) -> tuple[Any, Any]:
-    """(words, second text's words or None) of one input of a batch."""
-    try:
-        return _as_words(input), None
-    except TypeError:
-        pass
-    if isinstance(input, tuple | list) and len(input) == 2:
-        try:
-            return _as_words(input[0]), _as_words(input[1])
-        except TypeError:
-            pass
-    raise TypeError(_WORD_INPUTS)

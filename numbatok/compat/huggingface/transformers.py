@@ -166,7 +166,7 @@ class NumbatokTokenizer:
         if model is None:
             return None
         try:
-            return Tokenizer._of(Settings(model)).decode_batch(sequences, bool(skip_special_tokens))
+            return model.decode_batch(sequences, bool(skip_special_tokens))
         except (TypeError, OverflowError):
             return None
 
@@ -185,7 +185,7 @@ class NumbatokTokenizer:
             text: str = own._decode(token_ids, skip_special_tokens, clean_up_tokenization_spaces, **options)
             return text
         ids = [token_ids] if isinstance(token_ids, int) else token_ids
-        return Tokenizer._decode(model, ids, bool(skip_special_tokens))
+        return model.decode(ids, bool(skip_special_tokens))
 
     def _model_to_decode(self: Any, cleans: bool | None, methods: tuple[str, ...]) -> Model | None:
         """What decodes, if the class has these methods of transformers' own, and texts are not cleaned up after."""
