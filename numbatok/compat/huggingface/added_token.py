@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from numbatok.added_tokens import AddedToken as CoreAddedToken
+from numbatok.compat.huggingface.settings import checked_flag, checked_text
 
 
 class AddedToken:
@@ -11,18 +12,18 @@ class AddedToken:
 
     def __init__(
         self,
-        content: str = "",
+        content: str | None = None,
+        *,
         single_word: bool = False,
         lstrip: bool = False,
         rstrip: bool = False,
         normalized: bool | None = None,
         special: bool = False,
     ) -> None:
-        if not isinstance(content, str):
-            raise TypeError(f"content must be a str, not {type(content).__name__}")
-        self.content = content
-        self.single_word, self.lstrip, self.rstrip, self.special = single_word, lstrip, rstrip, special
-        self._normalized = normalized
+        self.content = "" if content is None else checked_text("content", content)
+        self.single_word, self.lstrip = checked_flag("single_word", single_word), checked_flag("lstrip", lstrip)
+        self.rstrip, self.special = checked_flag("rstrip", rstrip), checked_flag("special", special)
+        self._normalized = None if normalized is None else checked_flag("normalized", normalized)
 
     @property
     def normalized(self) -> bool:

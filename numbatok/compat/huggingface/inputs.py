@@ -1,11 +1,24 @@
 """What callers give to encode and to decode: checked, or the exception that ``tokenizers`` raises."""
 
 from array import array
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from numbatok.ids import Ids
+
+TextInputSequence = str
+PreTokenizedInputSequence = list[str] | tuple[str, ...]
+InputSequence = TextInputSequence | PreTokenizedInputSequence
+TextEncodeInput = TextInputSequence | tuple[TextInputSequence, TextInputSequence] | list[TextInputSequence]
+PreTokenizedEncodeInput = (
+    PreTokenizedInputSequence
+    | tuple[PreTokenizedInputSequence, PreTokenizedInputSequence]
+    | list[PreTokenizedInputSequence]
+)
+EncodeInput = TextEncodeInput | PreTokenizedEncodeInput
+Offsets = tuple[int, int]
 
 _INPUTS = "TextEncodeInput must be Union[TextInputSequence, Tuple[InputSequence, InputSequence]]"
 _WORD_INPUTS = (
@@ -14,16 +27,21 @@ _WORD_INPUTS = (
 )
 
 
+def is_sequence(given: Any) -> bool:
+    """Whether Rust takes this for a sequence of something."""
+    return hasattr(given, "__len__") and hasattr(given, "__getitem__") and not isinstance(given, str | Mapping)
+
+
 def as_ids(ids: Any) -> Ids:
     """Ids as an array: TypeError for what are none, OverflowError for negative or too large ones."""
-    if isinstance(ids, str | bytes) or not hasattr(ids, "__len__"):
+    if not is_sequence(ids):
         raise TypeError(f"ids must be a sequence of integers, not {type(ids).__name__}")
     if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu":
         if len(ids) and (ids.min() < 0 or ids.max() > 0xFFFFFFFF):
             raise OverflowError("an id must be from 0 to 2**32 - 1")
         return ids.astype(np.uint32, copy=False)
     try:
-        numbers = array("I", ids)
+        numbers = array("I", ids if type(ids) is list else list(ids))
     except OverflowError:
         raise OverflowError("an id must be from 0 to 2**32 - 1") from None
     except TypeError:

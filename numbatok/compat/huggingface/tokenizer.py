@@ -15,9 +15,10 @@ from numbatok.compat.huggingface import settings as settings_of
 from numbatok.compat.huggingface.added_token import AddedToken, as_added
 from numbatok.compat.huggingface.calls import Encoded, Settings, Short, malformed
 from numbatok.compat.huggingface.encoding import Encoding
-from numbatok.compat.huggingface.inputs import as_text, as_words, pair_of_texts, pair_of_words
+from numbatok.compat.huggingface.inputs import as_text, as_words, is_sequence, pair_of_texts, pair_of_words
 from numbatok.compat.huggingface.model import Model
-from numbatok.compat.huggingface.settings import checked_count
+from numbatok.compat.huggingface.settings import checked_flag as flag
+from numbatok.compat.huggingface.settings import checked_id, checked_text
 from numbatok.errors import VocabularyError
 from numbatok.loading import tokenizer_json
 from numbatok.loading.saving import dumps
@@ -93,9 +94,7 @@ class Tokenizer:
     @classmethod
     def from_str(cls, json: str) -> "Tokenizer":
         """Load the content of a ``tokenizer.json``; VocabularyError, a ValueError, for what is not supported."""
-        if not isinstance(json, str):
-            raise TypeError(f"json must be a str, not {type(json).__name__}")
-        return cls._from_json(json.encode("utf-8", "surrogatepass"), "")
+        return cls._from_json(checked_text("json", json).encode(), "")
 
     @classmethod
     def from_buffer(cls, buffer: bytes) -> "Tokenizer":
@@ -141,7 +140,7 @@ class Tokenizer:
         content = json.loads(dumps(now.model.parts))
         content["truncation"] = None if now.truncation is None else now.truncation.to_json()
         content["padding"] = None if now.padding is None else now.padding.to_json()
-        if pretty:
+        if flag("pretty", pretty):
             return json.dumps(content, ensure_ascii=False, indent=2)
         return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
@@ -163,6 +162,7 @@ class Tokenizer:
 
     def enable_padding(
         self,
+        *,
         direction: str = "right",
         pad_id: int = 0,
         pad_type_id: int = 0,
@@ -187,7 +187,7 @@ class Tokenizer:
         return None if now is None else now._asdict()
 
     def enable_truncation(
-        self, max_length: int, stride: int = 0, strategy: str = "longest_first", direction: str = "right"
+        self, max_length: int, *, stride: int = 0, strategy: str = "longest_first", direction: str = "right"
     ) -> None:
         """Truncate encodings to ``max_length`` ids, special tokens of the template among them, from the next call on.
 
@@ -222,35 +222,38 @@ class Tokenizer:
     @encode_special_tokens.setter
     def encode_special_tokens(self, value: bool) -> None:
         with self._lock:
-            self._change(specials_as_text=bool(value))
+            self._change(specials_as_text=flag("encode_special_tokens", value))
 
     # --- vocabulary ---
 
     def token_to_id(self, token: str) -> int | None:
         """The id of a token in the vocabulary's spelling, or None."""
-        if not isinstance(token, str):
-            raise TypeError(f"token must be a str, not {type(token).__name__}")
-        return self._settings.model.full_vocab.get(token)
+        return self._settings.model.full_vocab.get(checked_text("token", token))
 
     def id_to_token(self, id: int) -> str | None:
         """The token of an id in the vocabulary's spelling, or None."""
-        return self._settings.model.names.get(checked_count("id", id))
+        return self._settings.model.names.get(checked_id("id", id))
 
     def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
         """The id of each token in the vocabulary's spelling."""
         model = self._settings.model
-        return dict(model.full_vocab if with_added_tokens else model.vocab)
+        return dict(model.full_vocab if flag("with_added_tokens", with_added_tokens) else model.vocab)
 
     def get_vocab_size(self, with_added_tokens: bool = True) -> int:
         """How many tokens there are."""
         model = self._settings.model
-        return len(model.full_vocab if with_added_tokens else model.vocab)
+        return len(model.full_vocab if flag("with_added_tokens", with_added_tokens) else model.vocab)
 
     def get_added_tokens_decoder(self) -> dict[int, AddedToken]:
         """The added tokens by their ids."""
         return {
             token.id: AddedToken(
-                token.content, token.single_word, token.lstrip, token.rstrip, token.normalized, token.special
+                token.content,
+                single_word=token.single_word,
+                lstrip=token.lstrip,
+                rstrip=token.rstrip,
+                normalized=token.normalized,
+                special=token.special,
             )
             for token in self._settings.model.parts.added_tokens
         }
@@ -290,7 +293,7 @@ class Tokenizer:
 
     def num_special_tokens_to_add(self, is_pair: bool) -> int:
         """How many special tokens the template puts around a text, or a pair."""
-        return self._settings.model.specials_added(bool(is_pair))
+        return self._settings.model.specials_added(flag("is_pair", is_pair))
 
     # --- encoding ---
 
@@ -303,18 +306,21 @@ class Tokenizer:
     ) -> Encoding:
         """The encoding of a text, or of a pair; with ``is_pretokenized`` of texts that come as lists of words."""
         now = self._settings
+        if add_special_tokens is not True or is_pretokenized is not False:
+            add_special_tokens = flag("add_special_tokens", add_special_tokens)
+            is_pretokenized = flag("is_pretokenized", is_pretokenized)
         if type(sequence) is str and pair is None and not is_pretokenized and now.is_plain:
-            encode = now.model.short_encoder(bool(add_special_tokens), now.specials_as_text)
+            encode = now.model.short_encoder(add_special_tokens, now.specials_as_text)
             if encode is not None:
                 try:
                     ids = encode(sequence)
                 except UnicodeEncodeError as error:
                     raise malformed(error) from None
-                return Encoding._of_row(Short(now, sequence, bool(add_special_tokens), ids), 0)
+                return Encoding._of_row(Short(now, sequence, add_special_tokens, ids), 0)
         checked = as_words if is_pretokenized else as_text
         first = checked(sequence)
         seconds = None if pair is None else [checked(pair)]
-        made = Encoded(now, [first], seconds, bool(add_special_tokens), bool(is_pretokenized))
+        made = Encoded(now, [first], seconds, add_special_tokens, is_pretokenized)
         made.pad(made.longest)
         return Encoding._of_row(made, 0)
 
@@ -325,7 +331,7 @@ class Tokenizer:
         if isinstance(input, str) or not isinstance(input, Sequence | np.ndarray):
             raise TypeError(f"input must be a list of texts or of pairs of texts, not {type(input).__name__}")
         now = self._settings
-        options = bool(add_special_tokens), bool(is_pretokenized)
+        options = flag("add_special_tokens", add_special_tokens), flag("is_pretokenized", is_pretokenized)
         if not is_pretokenized and set(map(type, input)) == {str}:
             made = Encoded(now, list(input), None, *options)
             made.pad(made.longest)
@@ -361,10 +367,10 @@ class Tokenizer:
         self, encoding: Encoding, pair: Encoding | None = None, add_special_tokens: bool = True
     ) -> Encoding:
         """Truncate encodings, put them in the template, and pad, as :meth:`encode` does in the end."""
-        for each in (encoding, pair):
-            if each is not None and not isinstance(each, Encoding):
+        for each in (encoding,) if pair is None else (encoding, pair):
+            if not isinstance(each, Encoding):
                 raise TypeError(f"an encoding must be an Encoding, not {type(each).__name__}")
-        now, special = self._settings, bool(add_special_tokens)
+        now, special = self._settings, flag("add_special_tokens", add_special_tokens)
         first, second = encoding._all.copy(), None if pair is None else pair._all.copy()
         now.truncate(first, second, special)
         done = now.model.process(first, second, special)
@@ -395,13 +401,13 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of ids; those that no token has are passed over."""
-        return self._settings.model.decode(ids, bool(skip_special_tokens))
+        return self._settings.model.decode(ids, flag("skip_special_tokens", skip_special_tokens))
 
     def decode_batch(self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True) -> list[str]:
         """The text of each sequence of ids."""
-        if isinstance(sequences, str) or not isinstance(sequences, Iterable):
+        if not is_sequence(sequences):
             raise TypeError(f"sequences must be a list of lists of ids, not {type(sequences).__name__}")
-        return self._settings.model.decode_batch(sequences, bool(skip_special_tokens))
+        return self._settings.model.decode_batch(sequences, flag("skip_special_tokens", skip_special_tokens))
 
     async def async_decode_batch(
         self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True

@@ -7,10 +7,12 @@ whatever method, it is read again.
 
 import copy
 import functools
+import inspect
 import os
+import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -41,8 +43,30 @@ def _library() -> Any:
     try:
         from transformers import tokenization_utils_tokenizers
     except ImportError as error:
-        raise ImportError(f"this needs transformers 5 or newer: pip install numbatok[transformers] ({error})") from None
+        version = getattr(sys.modules.get("transformers"), "__version__", None)
+        found = str(error) if version is None else f"{version} is installed"
+        raise ImportError(
+            f"this needs transformers 5 or newer ({found}): pip install -U numbatok[transformers]"
+        ) from None
     return tokenization_utils_tokenizers
+
+
+@functools.cache
+def _options(method: str) -> dict[str, Any]:
+    """The options of a method of transformers' own tokenizers, with their defaults."""
+    parameters = inspect.signature(getattr(_library().TokenizersBackend, method)).parameters.values()
+    return {parameter.name: parameter.default for parameter in parameters if parameter.default is not parameter.empty}
+
+
+def _warn_of_unknown(options: Iterable[str], known: Collection[str]) -> None:
+    """Say that transformers passes over options that it does not know."""
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        warnings.warn(
+            f"transformers knows no option {', '.join(unknown)} of its tokenizers, which does nothing",
+            UserWarning,
+            stacklevel=4,  # of what calls the tokenizer
+        )
 
 
 class NumbatokTokenizer:
@@ -77,10 +101,11 @@ class NumbatokTokenizer:
         return count
 
     def _encode_plus(self, text: Any, text_pair: Any = None, **options: Any) -> Any:
+        _warn_of_unknown(options, (*_options("_encode_plus"), "sanitize_control_tokens"))
         model = None if options.get("sanitize_control_tokens") else self._read_backend()
         if model is None:
             return super()._encode_plus(text, text_pair, **options)  # type: ignore[misc]
-        made = self._encode_to_arrays(model, text, text_pair, options)
+        made = self._encode_to_arrays(model, text, text_pair, {**_options("_encode_plus"), **options})
         if made is not None:
             return made
         # Its own code, for this call with a backend of numbatok's: no thread sees another one's settings.
@@ -116,7 +141,7 @@ class NumbatokTokenizer:
         split = options.get("split_special_tokens")
         backend.encode_special_tokens = self.split_special_tokens if split is None else split
         settings = backend._settings
-        made = Encoded(settings, firsts, seconds, bool(options.get("add_special_tokens", True)), False)
+        made = Encoded(settings, firsts, seconds, bool(options["add_special_tokens"]), False)
         made.pad(made.longest)
         lengths = np.diff(made.edges)
         width = max(made.width, made.longest)
@@ -145,15 +170,30 @@ class NumbatokTokenizer:
 
     def decode(self, token_ids: Any, skip_special_tokens: bool = False, **options: Any) -> Any:
         """The text of ids, or of many sequences of ids those of each; see transformers."""
+        options = self._known_of(options)
         texts = self._decode_many(token_ids, skip_special_tokens, options)
         return super().decode(token_ids, skip_special_tokens, **options) if texts is None else texts  # type: ignore[misc]
 
     def batch_decode(self, sequences: Any, skip_special_tokens: bool = False, *arguments: Any, **options: Any) -> Any:
         """The text of each sequence of ids; see transformers."""
+        options = self._known_of(options)
         texts = None if arguments else self._decode_many(sequences, skip_special_tokens, options)
         if texts is None:
             return super().batch_decode(sequences, skip_special_tokens, *arguments, **options)  # type: ignore[misc]
         return texts
+
+    def _known_of(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options of decoding that transformers knows, with a warning of others, unless the class has own ones."""
+        if not options or not self._decodes_plainly(("decode", "_decode")):
+            return options
+        known = {"clean_up_tokenization_spaces", "use_source_tokenizer"}
+        _warn_of_unknown(options, known)
+        return {name: value for name, value in options.items() if name in known}
+
+    def _decodes_plainly(self, methods: tuple[str, ...]) -> bool:
+        """Whether the class has these methods of transformers' own."""
+        base, plain = _base_of(type(self)), _library().TokenizersBackend
+        return all(getattr(base, method) is getattr(plain, method) for method in methods)
 
     def _decode_many(self, sequences: Any, skip_special_tokens: bool, options: dict[str, Any]) -> list[str] | None:
         """The text of each sequence of ids; None where transformers' own code has to look at what they are."""
@@ -189,8 +229,7 @@ class NumbatokTokenizer:
 
     def _model_to_decode(self: Any, cleans: bool | None, methods: tuple[str, ...]) -> Model | None:
         """What decodes, if the class has these methods of transformers' own, and texts are not cleaned up after."""
-        base, plain = _base_of(type(self)), _library().TokenizersBackend
-        if any(getattr(base, method) is not getattr(plain, method) for method in methods):
+        if not self._decodes_plainly(methods):
             return None
         if self.clean_up_tokenization_spaces if cleans is None else cleans:
             return None
