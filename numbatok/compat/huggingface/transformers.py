@@ -45,9 +45,7 @@ def _library() -> Any:
     except ImportError as error:
         version = getattr(sys.modules.get("transformers"), "__version__", None)
         found = str(error) if version is None else f"{version} is installed"
-        raise ImportError(
-            f"this needs transformers 5 or newer ({found}): pip install -U numbatok[transformers]"
-        ) from None
+        raise ImportError(f"this needs transformers 5 or newer ({found}): pip install numbatok[transformers]") from None
     return tokenization_utils_tokenizers
 
 
@@ -347,20 +345,20 @@ def from_transformers(tokenizer: Any, **options: Any) -> Any:
 # --- AutoTokenizer ---
 
 _lock = threading.Lock()
-_before: Any = None  # what AutoTokenizer.from_pretrained was before it was replaced
+_patch: "_Patch | None" = None  # the one that is there
 
 
 def _original(auto: Any) -> Callable[..., Any]:
     """``AutoTokenizer.from_pretrained`` as it is without a patch."""
-    found: Callable[..., Any] = auto.from_pretrained if _before is None else _before.__get__(None, auto)
+    found: Callable[..., Any] = auto.from_pretrained if _patch is None else _patch.before.__get__(None, auto)
     return found
 
 
 class _Patch:
     """What ``patch_transformers`` returns: a context that ends with the patch, if it began with it."""
 
-    def __init__(self, is_first: bool) -> None:
-        self._is_first = is_first
+    before: Any = None  # what AutoTokenizer.from_pretrained was
+    during: Any = None  # what it is meanwhile
 
     def __enter__(self) -> "_Patch":
         return self
@@ -368,7 +366,7 @@ class _Patch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._is_first:
+        if _patch is self:
             unpatch_transformers()
 
 
@@ -380,35 +378,40 @@ def patch_transformers() -> _Patch:
     >>> with patch_transformers():
     ...     tokenizer = AutoTokenizer.from_pretrained("gpt2")
     """
-    global _before
+    global _patch
     _library()
     from transformers import AutoTokenizer
 
+    made = _Patch()
     with _lock:
-        if _before is not None:
-            return _Patch(is_first=False)
-        before = AutoTokenizer.__dict__["from_pretrained"]
+        if _patch is not None:
+            return made
+        before = made.before = AutoTokenizer.__dict__["from_pretrained"]
 
-        @functools.wraps(before.__func__)
+        @functools.wraps(getattr(before, "__func__", before))
         def from_pretrained(cls: Any, *arguments: Any, **options: Any) -> Any:
-            tokenizer = before.__func__(cls, *arguments, **options)
+            tokenizer = before.__get__(None, cls)(*arguments, **options)
+            if _patch is not made:  # someone else has put something around this, which is still there
+                return tokenizer
             try:
                 return _adopt(tokenizer)
             except (NotImplementedError, VocabularyError):
                 return tokenizer
 
-        AutoTokenizer.from_pretrained = classmethod(from_pretrained)
-        _before = before
-    return _Patch(is_first=True)
+        made.during = classmethod(from_pretrained)
+        AutoTokenizer.from_pretrained = made.during
+        _patch = made
+    return made
 
 
 def unpatch_transformers() -> None:
     """Let ``AutoTokenizer.from_pretrained`` be what it was; tokenizers that it gave meanwhile stay as they are."""
-    global _before
+    global _patch
     with _lock:
-        if _before is None:
+        if _patch is None:
             return
         from transformers import AutoTokenizer
 
-        AutoTokenizer.from_pretrained = _before
-        _before = None
+        if AutoTokenizer.__dict__["from_pretrained"] is _patch.during:
+            AutoTokenizer.from_pretrained = _patch.before
+        _patch = None
