@@ -362,6 +362,7 @@ def test_add_tokens() -> None:
         theirs = Tokenizer.from_str(content(kind))
         assert theirs.add_tokens([tokenizers.AddedToken("two", lstrip=True)]) == 1
         assert ours.encode_batch([]) == []
+    assert repr(AddedToken('"\n\\')) == repr(tokenizers.AddedToken('"\n\\'))
     assert repr(AddedToken("x", lstrip=True)) == repr(tokenizers.AddedToken("x", lstrip=True))
     with pytest.raises(TypeError, match="a token must be a str or an AddedToken, not int"):
         ours.add_tokens([3])

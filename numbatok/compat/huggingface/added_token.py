@@ -1,6 +1,5 @@
 """``tokenizers.AddedToken``, and what callers give as one."""
 
-import json
 from typing import Any
 
 from numbatok.added_tokens import AddedToken as CoreAddedToken
@@ -43,7 +42,7 @@ class AddedToken:
         flags = ", ".join(
             f"{name}={getattr(self, name)}" for name in ("rstrip", "lstrip", "single_word", "normalized", "special")
         )
-        return f"AddedToken({json.dumps(self.content, ensure_ascii=False)}, {flags})"
+        return f'AddedToken("{self.content}", {flags})'
 
 
 def as_added(token: Any, special: bool) -> CoreAddedToken:
