@@ -32,6 +32,7 @@ from vocabularies import ROWS
 pytestmark = pytest.mark.filterwarnings("ignore:.*Encoding.words is deprecated:DeprecationWarning")
 
 VERSION = ".".join(tokenizers.__version__.split(".")[:2])
+of_this_version = pytest.mark.skipif(VERSION != "0.23", reason=f"tokenizers {VERSION} is not the one that is imitated")
 FIELDS = (
     "ids type_ids tokens offsets attention_mask special_tokens_mask word_ids words sequence_ids n_sequences".split()
 )
@@ -635,6 +636,7 @@ def kind_of(result: Any) -> Any:
     return type(result) if isinstance(result, str) and result.startswith(("{", "Tok")) else result
 
 
+@of_this_version
 @pytest.mark.parametrize("name", CALLS)
 def test_types_of_arguments(name: str) -> None:
     """Each argument is refused with the same exception, or taken with the same result."""
@@ -654,6 +656,7 @@ def test_types_of_arguments(name: str) -> None:
         same(*(kind_of(outcome(getattr(each, name), *arguments, **named)) for each in (reference, ours)))
 
 
+@of_this_version
 @pytest.mark.parametrize("name", NAMED)
 def test_types_of_named_arguments(name: str) -> None:
     right, names = NAMED[name]
@@ -667,6 +670,7 @@ def test_types_of_named_arguments(name: str) -> None:
         assert outcome(getattr(each, name), *right.values(), "left") is TypeError
 
 
+@of_this_version
 @pytest.mark.parametrize("name", OF_ENCODINGS)
 def test_types_of_arguments_of_encodings(name: str) -> None:
     for place in range(len(OF_ENCODINGS[name])):
@@ -701,6 +705,7 @@ def other_calls(library: Any, tokenizer: Any, value: Any) -> list[Callable[[], A
     ]
 
 
+@of_this_version
 def test_types_of_other_arguments() -> None:
     for value in ODD:
         calls = map(other_calls, (tokenizers, huggingface), both("template"), (value, value))
@@ -723,11 +728,10 @@ def public(owner: Any) -> set[str]:
     return {name for name in vars(owner) if not name.startswith("_")}
 
 
+@of_this_version
 @pytest.mark.parametrize("pair", CLASSES, ids=lambda pair: pair[0].__name__)
 def test_signatures(pair: tuple[Any, Any]) -> None:
     """Every public name is there, and every argument, in its place and with its default."""
-    if VERSION != "0.23":
-        pytest.skip(f"tokenizers {VERSION} is installed, and the signatures are those of 0.23")
     theirs, own = pair
     made = own("a") if own is AddedToken else own if own is not Tokenizer else both("plain")[1]
     for name in public(theirs):
@@ -741,6 +745,7 @@ def test_signatures(pair: tuple[Any, Any]) -> None:
                 assert found[each].default == wanted[each].default, (name, each)
 
 
+@of_this_version
 def test_every_name() -> None:
     """Of the package and of its decoders: there, or refused with the way round."""
     typing = {"Enum", "List", "Tuple", "Union", "Any", "tokenizers"}
