@@ -4,13 +4,14 @@
     python bench/compat.py -t o200k_base --files code --rounds 5
     python bench/compat.py -t re_qwen2 --interfaces tokenizers transformers
 
-tiktoken: `encode` and `encode_ordinary` of one text of 28 bytes, 256 bytes and 64 KiB, `decode` of few and many ids, and
-`encode_batch` of 20,000 documents, with default arguments and results as lists. tokenizers: `encode` of the same texts
-and `encode_batch_fast` of the same documents, with `ids` read of each encoding, and `decode`. transformers: `__call__` of
-1,000 documents, padded to NumPy arrays and as lists. Texts are cut at different characters of a sample. Each library runs in fresh, pinned processes,
-which take turns over the rounds; the same calls are made over and over. The figures are the median and the best, over
-all repeats of all rounds, of the mean of one sweep over the texts. Left out are transformers where it is not installed,
-and tiktoken for a tokenizer that it can't be given. The result is 1 where results differ or a process failed.
+tiktoken: `encode` and `encode_ordinary` of one text of 28 bytes, 256 bytes and 64 KiB, `decode` of few and many ids,
+and `encode_batch` of 20,000 documents, with default arguments and results as lists. tokenizers: `encode` of the same
+texts and `encode_batch_fast` of the same documents, with `ids` read of each encoding, and `decode`. transformers:
+`__call__` of 1,000 documents, padded to NumPy arrays and as lists. Texts are cut at different characters of a sample.
+Each library runs in fresh, pinned processes, which take turns over the rounds; the same calls are made over and over.
+The figures are the median and the best, over all repeats of all rounds, of the mean of one sweep over the texts. Left
+out are transformers where it is not installed, and tiktoken for a tokenizer that it can't be given. The result is 1
+where results differ or a process failed.
 """
 
 import functools

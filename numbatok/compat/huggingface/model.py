@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from numbatok.byte_decoder import DecodeList
 from numbatok.calls import Call
 from numbatok.compat.huggingface.columns import Columns
 from numbatok.compat.huggingface.inputs import as_ids
@@ -209,13 +210,18 @@ class Model:
         return None if any(step["type"] == "ByteLevel" for step in flat(decoder, "decoder", "decoders")) else ""
 
     @functools.cached_property
+    def _decode_list(self) -> DecodeList | None:
+        """What gives the bytes of a list of ids, if texts are made of bytes."""
+        return self.engine.decoder.decode_list if self.joint is None and not self.parts.decoder else None
+
+    @functools.cached_property
     def _known(self) -> Ids:
         return np.fromiter(self.names, np.uint32, len(self.names))
 
     def decode(self, ids: Any, skip_special_tokens: bool) -> str:
         """The text of ids; those that no token has are passed over. TypeError or OverflowError for what are none."""
-        if self.joint is None and not self.parts.decoder and type(ids) is list:
-            data = self.engine.decoder.decode_list(ids, skip_special_tokens)
+        if type(ids) is list and (decode_list := self._decode_list) is not None:
+            data = decode_list(ids, skip_special_tokens)
             if data is not None:
                 return data.decode("utf-8", "replace")
         array = as_ids(ids)

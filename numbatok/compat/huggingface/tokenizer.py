@@ -401,7 +401,9 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of ids; those that no token has are passed over."""
-        return self._settings.model.decode(ids, flag("skip_special_tokens", skip_special_tokens))
+        if type(skip_special_tokens) is not bool:
+            skip_special_tokens = flag("skip_special_tokens", skip_special_tokens)
+        return self._settings.model.decode(ids, skip_special_tokens)
 
     def decode_batch(self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True) -> list[str]:
         """The text of each sequence of ids."""
