@@ -547,6 +547,12 @@ def test_files_refused(tmp_path: Any) -> None:
         Tokenizer.from_file(tmp_path / "a.json")
     with pytest.raises(VocabularyError, match="not a tokenizer"):
         Tokenizer.from_str("{}")
+    other = {**json.loads(content("plain")), "model": {"type": "WordPiece", "vocab": {"a": 0}}}
+    (tmp_path / "b.json").write_text(json.dumps(other))
+    with pytest.raises(
+        NotImplementedError, match=r"b\.json: model .WordPiece. is not supported.*Tokenizer"
+    ):
+        Tokenizer.from_file(tmp_path / "b.json")
     with pytest.raises(OSError, match="no such file"):
         Tokenizer.from_file(tmp_path / "no such file")
 
@@ -876,9 +882,10 @@ PADS = [{}, {"length": 20}, {"direction": "left", "pad_to_multiple_of": 8, "pad_
 
 @pytest.mark.parametrize("row", [row for row in ALL if row.refused], ids=str)
 def test_vocabularies_refused(row: Any) -> None:
-    """Those of other models, by their names."""
-    with pytest.raises(VocabularyError):
-        Tokenizer.from_str(data_file(f"vocab/{row.file}").decode())
+    """Those of other models, by their names and with the way round."""
+    for kind in (VocabularyError, NotImplementedError):
+        with pytest.raises(kind, match=r"use tokenizers\.Tokenizer"):
+            Tokenizer.from_str(data_file(f"vocab/{row.file}").decode())
 
 
 @pytest.mark.parametrize("row", [row for row in ALL if not row.refused], ids=str)

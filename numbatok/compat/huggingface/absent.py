@@ -2,6 +2,8 @@
 
 from typing import NoReturn
 
+from numbatok.errors import VocabularyError
+
 _COMPONENTS = (
     "numbatok compiles a tokenizer as a whole and has no such object; put it together with tokenizers, and pass it to "
     "Tokenizer.from_huggingface(tokenizer)"
@@ -27,6 +29,15 @@ _WAYS = {
         _DECODERS: "BPEDecoder ByteFallback ByteLevel CTC Decoder Fuse Metaspace Replace Sequence Strip WordPiece"
     },
 }
+
+
+class NotSupportedError(VocabularyError, NotImplementedError):
+    """A tokenizer that numbatok does not load: ``tokenizers`` may, or it is broken. The message says what is wrong."""
+
+    @classmethod
+    def of(cls, error: VocabularyError) -> "NotSupportedError":
+        """What the core says, with the way round."""
+        return cls(f"{error}; where tokenizers loads it, use tokenizers.Tokenizer")
 
 
 def refuse(module: str, name: str) -> NoReturn:

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from numbatok.compat.huggingface import settings as settings_of
+from numbatok.compat.huggingface.absent import NotSupportedError
 from numbatok.compat.huggingface.added_token import AddedToken, as_added
 from numbatok.compat.huggingface.calls import Encoded, Settings, Short, malformed
 from numbatok.compat.huggingface.encoding import Encoding
@@ -33,7 +34,7 @@ class Tokenizer:
     Made by :meth:`from_file`, :meth:`from_str`, :meth:`from_buffer` and :meth:`from_pretrained`, or from a tokenizer
     that is there already by :meth:`from_numbatok` and :meth:`from_huggingface`. Results are those of ``tokenizers``,
     but: fields of encodings are made when they are asked for, so ``encode_batch_fast`` has all that ``encode_batch``
-    has; and where ``tokenizers`` panics there is a ValueError.
+    has; where ``tokenizers`` panics there is a ValueError, and a TypeError where it prints that it ignores an option.
 
     Padding, truncation and added tokens are the object's. Each call takes them as they are when it begins, so threads
     may share an object, and change it, safely.
@@ -89,11 +90,18 @@ class Tokenizer:
                 sections |= {"padding": None, "truncation": None}
             return Settings(Model(Core(tokenizer_json.build(sections, name))), padding, truncation)
 
-        return cls._of(without_collection(made))
+        try:
+            return cls._of(without_collection(made))
+        except VocabularyError as error:
+            raise NotSupportedError.of(error) from None
 
     @classmethod
     def from_str(cls, json: str) -> "Tokenizer":
-        """Load the content of a ``tokenizer.json``; VocabularyError, a ValueError, for what is not supported."""
+        """Load the content of a ``tokenizer.json``.
+
+        What is not supported, or broken, raises an error that is a ValueError, as in ``tokenizers``, and a
+        NotImplementedError.
+        """
         return cls._from_json(checked_text("json", json).encode(), "")
 
     @classmethod
@@ -114,8 +122,8 @@ class Tokenizer:
             return cls.from_numbatok(Core.from_file(path))
         try:
             return cls._from_json(content, str(path))
-        except VocabularyError as error:
-            raise VocabularyError(f"{os.fspath(path)}: {error}") from None
+        except NotSupportedError as error:
+            raise NotSupportedError(f"{os.fspath(path)}: {error}") from None
 
     @classmethod
     def from_pretrained(cls, identifier: str, revision: str = "main", token: str | None = None) -> "Tokenizer":
