@@ -549,9 +549,7 @@ def test_files_refused(tmp_path: Any) -> None:
         Tokenizer.from_str("{}")
     other = {**json.loads(content("plain")), "model": {"type": "WordPiece", "vocab": {"a": 0}}}
     (tmp_path / "b.json").write_text(json.dumps(other))
-    with pytest.raises(
-        NotImplementedError, match=r"b\.json: model .WordPiece. is not supported.*Tokenizer"
-    ):
+    with pytest.raises(NotImplementedError, match=r"b\.json: model .WordPiece. is not supported.*Tokenizer"):
         Tokenizer.from_file(tmp_path / "b.json")
     with pytest.raises(OSError, match="no such file"):
         Tokenizer.from_file(tmp_path / "no such file")
