@@ -4,13 +4,14 @@
     python bench/compat.py -t o200k_base --files code --rounds 5
     python bench/compat.py -t re_qwen2 --interfaces tokenizers transformers
 
-tiktoken: `encode` and `encode_ordinary` of one text of 28 bytes, 256 bytes and 64 KiB, and `encode_batch` of 20,000
-documents, with default arguments and results as lists. tokenizers: `encode` of the same texts and `encode_batch_fast`
-of the same documents, and `ids` read of each encoding. transformers: `__call__` of 1,000 documents, padded to NumPy
-arrays and as lists. Texts are cut at different characters of a sample. Each library runs in fresh, pinned processes,
-which take turns over the rounds; the same calls are made over and over. The figures are the median and the best, over
-all repeats of all rounds, of the mean of one sweep over the texts. Left out are transformers where it is not installed,
-and tiktoken for a tokenizer that it can't be given. The result is 1 where results differ or a process failed.
+tiktoken: `encode` and `encode_ordinary` of one text of 28 bytes, 256 bytes and 64 KiB, `decode` of few and many ids,
+and `encode_batch` of 20,000 documents, with default arguments and results as lists. tokenizers: `encode` of the same
+texts and `encode_batch_fast` of the same documents, with `ids` read of each encoding, and `decode`. transformers:
+`__call__` of 1,000 documents, padded to NumPy arrays and as lists. Texts are cut at different characters of a sample.
+Each library runs in fresh, pinned processes, which take turns over the rounds; the same calls are made over and over.
+The figures are the median and the best, over all repeats of all rounds, of the mean of one sweep over the texts. Left
+out are transformers where it is not installed, and tiktoken for a tokenizer that it can't be given. The result is 1
+where results differ or a process failed.
 """
 
 import functools
@@ -31,6 +32,7 @@ from _common import Figures, complain, short
 
 INTERFACES = ("tiktoken", "tokenizers", "transformers")
 SIZES = (28, 256, 64 << 10)
+DECODED = (1, 8, 64, 1000)  # ids
 FILES = ("english-web",)
 SIDES = ("numbatok", "peer")
 
@@ -47,6 +49,18 @@ def digest_of(results: list[list[int]]) -> str:
     if kinds - {list, int}:
         sys.exit(f"results hold {kinds - {list, int}}; wanted lists of ints")
     return hashlib.sha256(repr(results).encode()).hexdigest()
+
+
+def digest_of_texts(results: list[str]) -> str:
+    """What tells decoded texts apart."""
+    return hashlib.sha256(repr(results).encode()).hexdigest()
+
+
+def decode_cases(decode: Callable[[list[int]], str], ids: list[int]) -> Iterator["Case"]:
+    """`decode` of lists of ids from a text."""
+    for count in DECODED:
+        rows = [ids[at : at + count] for at in range(0, max(1, len(ids) - count), max(1, len(ids) // 64))]
+        yield f"decode, {count} ids", decode, rows, digest_of_texts
 
 
 Case = tuple[str, Callable[[Any], Any], list[Any], Callable[[list[Any]], str]]
@@ -67,6 +81,7 @@ def tiktoken_cases(task: dict[str, Any], texts: dict[int, list[str]], documents:
     for size, those in texts.items():
         for name, call in (("encode", encoding.encode), ("encode_ordinary", encoding.encode_ordinary)):
             yield f"{name}, {size} bytes", call, those, digest_of
+    yield from decode_cases(encoding.decode, encoding.encode_ordinary(texts[max(texts)][0]))
     name = f"encode_batch, {len(documents)} documents of {task['document_bytes']} bytes"
     yield name, encoding.encode_batch, [documents], lambda results: digest_of(results[0])
 
@@ -86,6 +101,7 @@ def tokenizers_cases(task: dict[str, Any], texts: dict[int, list[str]], document
 
     for size, those in texts.items():
         yield f"encode, .ids, {size} bytes", encode, those, digest_of
+    yield from decode_cases(tokenizer.decode, tokenizer.encode(texts[max(texts)][0]).ids)
     name = f"encode_batch_fast, .ids, {len(documents)} documents of {task['document_bytes']} bytes"
     yield name, encode_batch, [documents], lambda results: digest_of(results[0])
 

@@ -1,30 +1,37 @@
 """From ids to bytes, by a table."""
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.added_tokens import AddedTokens
 from numbatok.errors import UnknownId
 from numbatok.ids import Ids, Offsets
-from numbatok.kernels import decode, dtypes
+from numbatok.kernels import decode, dtypes, lists
 from numbatok.memory import address_of, touch
 from numbatok.parallel import call_rows, threads_for
 from numbatok.threads import parallel_region, threads_of
 from numbatok.vocabulary import Vocabulary
 
+DecodeList = Callable[[list[Any], bool], bytes | None]
 MOST_ID_TABLE = 1 << 24  # ids below this, or four times the tokens, are decoded through a table by id
 
 
 class ByteDecoder:
-    """Tables from ids to bytes: those of the tokens, then those that only decoding knows, then the added tokens."""
+    """Tables from ids to bytes: those of the tokens, then those that only decoding knows, then the added tokens.
+
+    ``added`` are (id, bytes, whether skipping special tokens skips it).
+    """
 
     def __init__(
-        self, vocabulary: Vocabulary, added: AddedTokens, unreachable: Iterable[tuple[int, bytes]] = ()
+        self,
+        vocabulary: Vocabulary,
+        added: Sequence[tuple[int, bytes, bool]],
+        unreachable: Iterable[tuple[int, bytes]] = (),
     ) -> None:
-        others = [*unreachable, *((token.id, token.content.encode()) for token in added)]
+        others = [*unreachable, *((number, content) for number, content, _ in added)]
         contents = [content for _, content in others]
         added_ids = np.array([number for number, _ in others], np.uint32)
         ends = len(vocabulary.data) + np.cumsum([0, *map(len, contents)])
@@ -36,7 +43,7 @@ class ByteDecoder:
         # An added token may have the id of an ordinary one with the same bytes: then only its row counts.
         own = np.append(~np.isin(vocabulary.ids, added_ids), np.ones(len(others), bool))
         ids, numbers = ids[own], numbers[own]
-        special = np.isin(ids, [token.id for token in added if token.special])
+        special = np.isin(ids, [number for number, _, is_special in added if is_special])
         skipped = np.where(special, np.int32(decode.LEFT_OUT), numbers)
         # By id where that wastes no memory; else by place among the sorted ids.
         limit = int(ids.max()) + 1
@@ -53,6 +60,7 @@ class ByteDecoder:
         # To ask an array for its address takes 0.8 us.
         tokens = address_of(self._starts), len(self._starts) - 1, address_of(self._data), len(self._data)
         self._lookups = [(address_of(table), len(table), *tokens) for table in self._tables]
+        self._records = [np.array(lookup, np.int64) for lookup in self._lookups]
 
     @functools.cached_property
     def sizes(self) -> npt.NDArray[np.int32] | None:
@@ -87,6 +95,19 @@ class ByteDecoder:
         if written != size:  # another thread has changed the ids meanwhile: go by what they are now
             return self.decode(ids.copy(), offsets, skip_special_tokens, threads)
         return output, ends
+
+    @functools.cached_property
+    def decode_list(self) -> DecodeList:
+        """``decode_list(ids, skip_special_tokens)``: the bytes of a list; None where :meth:`decode` has to look."""
+        kernel, id_of, direct = lists.decode_list.entry, id, self.is_direct
+        plain, skipping = map(address_of, self._records)
+
+        def decode_list(ids: list[Any], skip_special_tokens: bool) -> bytes | None:
+            made: list[bytes] = []
+            status = kernel(id_of(ids), skipping if skip_special_tokens else plain, id_of(made)) if direct else -1
+            return made[0] if status == 0 else None
+
+        return decode_list
 
     def rows_of(self, ids: Ids) -> Ids:
         """The rows of ids in the tables: the ids themselves, or their places where they are far apart."""

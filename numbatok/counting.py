@@ -152,7 +152,7 @@ _facts: "weakref.WeakKeyDictionary[Engine, Facts]" = weakref.WeakKeyDictionary()
 def facts_of(engine: "Engine", parts: "Parts") -> Facts:
     """The facts of an engine's vocabulary, found once."""
     if engine not in _facts:
-        sizes = engine.decoder.sizes
+        sizes = engine.tokens.sizes
         is_added = np.zeros(0 if sizes is None else len(sizes), np.bool_)
         if sizes is not None:
             is_added[list(parts.added_tokens.content_of)] = True
@@ -169,7 +169,7 @@ def is_local(engine: "Engine", parts: "Parts", data: npt.NDArray[np.uint8]) -> b
         return False
     if parts.merged_added:  # ids do not tell where added tokens are
         return False
-    if view[dtypes.VIEW_DROPS] or view[dtypes.VIEW_ADDED_ANY_FLAG] or engine.decoder.sizes is None:
+    if view[dtypes.VIEW_DROPS] or view[dtypes.VIEW_ADDED_ANY_FLAG] or engine.tokens.sizes is None:
         return False
     if parts.normalizer is None:
         return True

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.memory import address_of
-from numbatok.templates import Piece, Special
+from numbatok.templates import Piece, Special, Template
 
 #: Documents: address, length, and where in the text: the bytes of the segment between raw added tokens, and of the
 #: normalized segment those that the document is, but for a U+0020 before it; -1 of a segment that is a raw added token.
@@ -88,10 +88,13 @@ def whole_spans(documents: Documents, tries_off: int) -> Spans:
 
 
 class Frame:
-    """A template in a form for kernels: for each piece a block of ids, or the place of a text."""
+    """A template in a form for kernels: for each piece a block of ids, or the place of a text.
 
-    def __init__(self, pieces: Iterable[Piece]) -> None:
-        self.pieces = tuple(pieces)
+    ``is_even`` says whether all windows of a text have its piece's type id; see :class:`numbatok.templates.Template`.
+    """
+
+    def __init__(self, pieces: Iterable[Piece], is_even: bool = False) -> None:
+        self.pieces, self.is_even = tuple(pieces), is_even
         self.types = np.array([piece.type_id for piece in self.pieces], np.uint32)
         self.blocks = [np.array(piece.ids, np.uint32) if isinstance(piece, Special) else None for piece in self.pieces]
 
@@ -111,10 +114,10 @@ class Frame:
         return Around(1 - texts[0], len(self.pieces), before, after)
 
 
-def frame_of(pieces: Iterable[Piece], add_special_tokens: bool) -> Frame:
-    """The frame of a template's pieces; special tokens that stand together and have one type become one block."""
+def frame_of(template: Template, is_pair: bool, add_special_tokens: bool) -> Frame:
+    """The frame of a text, or a pair; special tokens that stand together and have one type become one block."""
     joined: list[Piece] = []
-    for piece in pieces:
+    for piece in template.pair if is_pair else template.single:
         if isinstance(piece, Special):
             if not add_special_tokens or not piece.ids:
                 continue
@@ -123,7 +126,7 @@ def frame_of(pieces: Iterable[Piece], add_special_tokens: bool) -> Frame:
                 joined[-1] = Special(before.token, before.ids + piece.ids, piece.type_id)
                 continue
         joined.append(piece)
-    return Frame(joined)
+    return Frame(joined, template.is_even and add_special_tokens)
 
 
 def arrange(frame: Frame, texts: dict[str, Places], count: int) -> Documents:

@@ -99,7 +99,10 @@ class Engine:
         self.tries_off = 2 if self._cuts_text else 1  # what is not looked for again in documents that are cut
         self.everything_allowed = np.full(max(len(parts.added_tokens), 1), dtypes.ADDED_AS_TOKEN, np.uint8)
         self._actions: dict[tuple[frozenset[str], frozenset[str]], npt.NDArray[np.uint8]] = {}
-        self.decoder = ByteDecoder(parts.vocabulary, parts.added_tokens, parts.unreachable)
+        added = [(token.id, token.content.encode(), token.special) for token in parts.added_tokens]
+        self.tokens = self.decoder = ByteDecoder(parts.vocabulary, added, parts.unreachable)
+        if parts.decoded_added != added:
+            self.decoder = ByteDecoder(parts.vocabulary, parts.decoded_added, parts.unreachable)
         self._restless = None if self._cuts_text or parts.normalizer is None else restless(parts.normalizer)
         if self._restless is not None:
             ascii_changes = self._restless[:128].any()
@@ -107,7 +110,7 @@ class Engine:
         elif self._cuts_text or parts.normalizer is not None:
             view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT
         self._frames: dict[tuple[bool, bool | None], Frame] = {
-            (pair, special): frame_of(parts.template.pair if pair else parts.template.single, special)
+            (pair, special): frame_of(parts.template, pair, special)
             for pair in (False, True)
             for special in (False, True)
         }

@@ -59,8 +59,8 @@ class Locator:
         plain = parts.vocabulary.is_plain
         self._adds_up = plain and not engine.drops
         self._flagged = any(token.flags for token in parts.added_tokens)
-        symbols = engine.decoder.numbers.copy()
-        symbols[engine.decoder.rows_of(parts.vocabulary.ids)] = np.arange(len(parts.vocabulary))
+        symbols = engine.tokens.numbers.copy()
+        symbols[engine.tokens.rows_of(parts.vocabulary.ids)] = np.arange(len(parts.vocabulary))
         self._kept = (*_tables(engine, parts), symbols)
         self._plan = np.zeros(offsets.PLAN_FIELDS, np.int64)  # what all calls have in common
         self._plan[offsets.PLAN_ADDS_UP] = self._adds_up
@@ -77,7 +77,7 @@ class Locator:
         if (
             (self._parts.trims and not self._trim_at_once(special))
             or not self._adds_up
-            or not self._engine.decoder.is_direct
+            or not self._engine.tokens.is_direct
         ):
             return None
         with self._engine.scratch() as scratch:
@@ -128,7 +128,7 @@ class Locator:
         number of the pretoken, or added token, of its text that each id is of.
         """
         documents = encoded.documents
-        ids = np.ascontiguousarray(self._engine.decoder.rows_of(encoded.ids.astype(np.uint32, copy=False)))
+        ids = np.ascontiguousarray(self._engine.tokens.rows_of(encoded.ids.astype(np.uint32, copy=False)))
         found = np.empty((len(ids), 2), np.int64)
         plan = self._plan.copy()
         kept: list[npt.NDArray[Any]] = []
@@ -430,7 +430,7 @@ def _blanks_around(value: str) -> tuple[int, int]:
 
 def _tables(engine: "Engine", parts: Parts) -> tuple[npt.NDArray[np.uint64], Places]:
     """(a word about each id, see ``INFO_...``; its bytes, and blanks at its ends), by row of the byte decoder."""
-    decoder = engine.decoder
+    decoder = engine.tokens
     data, starts = decoder.contents
     begins, ends = starts[:-1], starts[1:]
     lengths = ends - begins
@@ -490,7 +490,7 @@ def _words(lengths: Places, leads: Places, blanks: Places) -> npt.NDArray[np.uin
 def _enter_added(engine: "Engine", parts: Parts, info: npt.NDArray[np.uint64], lengths_of: Places) -> None:
     """Enter what added tokens are in the text where they are looked for: normalized, or with white space around."""
     tokens = list(parts.added_tokens)
-    rows = engine.decoder.rows_of(np.array([token.id for token in tokens], np.uint32))
+    rows = engine.tokens.rows_of(np.array([token.id for token in tokens], np.uint32))
     spelled: dict[int, set[bytes]] = {}
     for token, row in zip(tokens, rows.tolist(), strict=True):
         content = token.content

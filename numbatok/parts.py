@@ -1,13 +1,16 @@
 """What a tokenizer is made of: loaders make these parts, :class:`numbatok.Tokenizer` runs them."""
 
 import functools
+import json
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from numbatok.added_tokens import AddedTokens
+from numbatok.added_tokens import AddedToken, AddedTokens
 from numbatok.decoders import Decoder
 from numbatok.loading import byte_level
+from numbatok.loading.components import flat
 from numbatok.normalizers import Normalizer
 from numbatok.patterns.rules import PatternEngine, SplitRule
 from numbatok.templates import PLAIN, Template, Trim
@@ -55,6 +58,52 @@ class Parts:
             if number in contents:
                 return contents[number]
         return dict(self.unreachable).get(number)
+
+    @functools.cached_property
+    def sections(self) -> dict[str, Any]:
+        """:attr:`settings`, read; empty where there are none."""
+        return {} if self.settings is None else json.loads(self.settings)
+
+    def _types_of(self, section: str) -> list[str]:
+        """The types of the components in a section of :attr:`settings`, in order."""
+        return [step["type"] for step in flat(self.sections.get(section), section, f"{section}s")]
+
+    def sought(self, token: AddedToken) -> str:
+        """What an added token is looked for as, by which `tokenizers` goes when it decodes."""
+        if not token.normalized:
+            return token.content
+        sought = token.content if self.normalizer is None else self.normalizer.normalize(token.content)
+        return byte_level.spell(sought.encode()) if "ByteLevel" in self._types_of("normalizer") else sought
+
+    @functools.cached_property
+    def decoded_added(self) -> list[tuple[int, bytes, bool]]:
+        """(id, bytes, whether skipping special tokens skips it) of the added tokens, as decoding takes them.
+
+        As in `tokenizers`, it is what a token is looked for as that is decoded: by a decoder ByteLevel to the bytes
+        that its characters spell, if all are of the byte alphabet; and that is skipped if it is a special token.
+        """
+        spells = "ByteLevel" in self._types_of("decoder")
+        specials = self.added_tokens.specials
+        found = []
+        for token in self.added_tokens:
+            sought = self.sought(token)
+            data = byte_level.to_bytes(sought) if spells else sought.encode()
+            found.append((token.id, data, sought in specials))
+        return found
+
+    @functools.cached_property
+    def skipped(self) -> frozenset[int]:
+        """The ids that skipping special tokens skips."""
+        return frozenset(number for number, _, is_skipped in self.decoded_added if is_skipped)
+
+    @functools.cached_property
+    def _decoded_of(self) -> dict[int, bytes]:
+        return {number: data for number, data, _ in reversed(self.decoded_added)}
+
+    def decoded(self, number: int) -> bytes | None:
+        """The bytes that an id is decoded as, or None where there is no such id."""
+        found = self._decoded_of.get(number)
+        return self.token(number) if found is None else found
 
     @functools.cached_property
     def merged_added(self) -> dict[int, str]:

@@ -1,6 +1,7 @@
 """What one caller works in: buffers, the cache table, and how they grow. One caller at a time holds a scratch."""
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -52,9 +53,11 @@ class Scratch:
         self.small_output = np.empty(text.SHORT_TEXT + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         self._wave_output: npt.NDArray[np.generic] = self.small_output
         self.use_small_output()
-        self.made: list[list[int]] = []  # where kernels.lists puts what it makes
-        self.listing = np.array([0, 0, id(self.made)], np.int64)
-        self.listing_address = address_of(self.listing)
+        # Where kernels.lists puts what it makes. CPython gives a list's memory back, and takes it again for the next
+        # item, where fewer than half of its places are used: with eight items it does not, which saves 0.03 us a call.
+        self.made: list[Any] = [None] * 8
+        self.listing = self.record[dtypes.WORK_LISTING : dtypes.WORK_LISTING + 3]
+        self.listing[2] = id(self.made)
         self.record[dtypes.WORK_UNTIL] = dtypes.NO_UNTIL
         self.record[dtypes.WORK_LEFT] = PAUSE_BYTES
         self.record[dtypes.WORK_TASK] = -1
@@ -63,6 +66,7 @@ class Scratch:
         self.around: Around | None = None
         self.actions: npt.NDArray[np.uint8] | None = None
         self.owner = 0  # the thread that had it last for a text that was not short
+        self.prepared_for: object = None  # what has set both, and finds them as they were
         self.budget = budget
         self._make_table(NARROW_ENTRIES, WIDE_ENTRIES)
         if budget is not None:
@@ -81,12 +85,12 @@ class Scratch:
 
     def set_actions(self, actions: npt.NDArray[np.uint8]) -> None:
         """Say what is to be done at each added token: ADDED_AS_TEXT, ADDED_AS_TOKEN or ADDED_REFUSED."""
-        self.actions = actions
+        self.actions, self.prepared_for = actions, None
         self.set_table(dtypes.WORK_ACTIONS, actions)
 
     def set_around(self, around: Around) -> None:
         """Say what is put before and after the text of a call of one."""
-        self.around = around
+        self.around, self.prepared_for = around, None
         record, first = self.record, dtypes.WORK_LIST
         record[dtypes.WORK_LIST_FIRST], record[dtypes.WORK_LIST_COUNT] = around.first, around.count
         record[first], record[first + dtypes.LIST] = around.before

@@ -28,11 +28,19 @@ Piece = Special | Text
 class Template:
     """What one text becomes, and what a pair does; a text may stand in it any number of times.
 
+    Attributes
+    ----------
+    single, pair : the pieces
+    is_even : whether every window of a text has its piece's type id as soon as special tokens are added, as with
+        RobertaProcessing in ``tokenizers``. Else it gives that to the first window alone, and the further ones of a
+        second text type 1, those of a first text 0.
+
     >>> Template(single=(Special("<s>", (0,)), Text("A")), pair=(Special("<s>", (0,)), Text("A"), Text("B", 1)))
     """
 
     single: tuple[Piece, ...] = (Text("A"),)
     pair: tuple[Piece, ...] = (Text("A"), Text("B", 1))
+    is_even: bool = False
 
 
 PLAIN = Template()

@@ -1052,7 +1052,8 @@ class Tokenizer:
         """
         if self._parts.decoder:
             return self.decode(ids, skip_special_tokens=skip_special_tokens).encode()
-        return self._decode_one(ids, skip_special_tokens).tobytes()
+        data = self._decode_list(ids, skip_special_tokens)
+        return self._decode_one(ids, skip_special_tokens).tobytes() if data is None else data
 
     def decode(self, ids: object, *, errors: str = "replace", skip_special_tokens: bool = False) -> str:
         """The text of a sequence of ids: that of :meth:`decode_bytes`, decoded as UTF-8.
@@ -1062,11 +1063,13 @@ class Tokenizer:
         >>> numbatok.get_encoding("gpt2").decode([15496, 995])
         'Hello world'
         """
-        codecs.lookup_error(errors)  # bytes.decode looks it up only where bytes are not UTF-8
+        if errors != "replace":
+            codecs.lookup_error(errors)  # bytes.decode looks it up only where bytes are not UTF-8
         if self._parts.decoder:
             array = as_ids(ids, self.vocab_size)
             return self._decode_strings(array, np.array([0, len(array)]), skip_special_tokens, batch=False)[0]
-        return str(self._decode_one(ids, skip_special_tokens).data, "utf-8", errors)
+        data = self._decode_list(ids, skip_special_tokens)
+        return str(self._decode_one(ids, skip_special_tokens).data if data is None else data, "utf-8", errors)
 
     def decode_batch(
         self,
@@ -1170,9 +1173,9 @@ class Tokenizer:
         from numbatok.stream_decoders import Strings
 
         if skip_special_tokens not in self._strings_of:
-            skipped = frozenset(self._added.specials.values() if skip_special_tokens else ())
+            skipped = self._parts.skipped if skip_special_tokens else frozenset()
             self._strings_of[skip_special_tokens] = Strings(
-                self._parts.token, skipped, self.vocab_size, self._parts.decoder
+                self._parts.decoded, skipped, self.vocab_size, self._parts.decoder
             )
         return self._strings_of[skip_special_tokens]
 
@@ -1226,6 +1229,12 @@ class Tokenizer:
             "pass allowed_special=() and disallowed_special=()"
         )
 
+    def _decode_list(self, ids: object, skip_special_tokens: bool) -> bytes | None:
+        """The bytes of a list of ids, or None where it has to be looked at closer."""
+        if type(ids) is not list or not ids or type(ids[0]) is not int:  # not of bools, which are no ids
+            return None
+        return (self._engine or self._start()).decoder.decode_list(ids, skip_special_tokens)
+
     def _decode_one(self, ids: object, skip_special_tokens: bool) -> npt.NDArray[np.uint8]:
         """The bytes of one document's ids."""
         array = as_ids(ids, self.vocab_size)
@@ -1233,13 +1242,13 @@ class Tokenizer:
 
     def _decode_strings(self, ids: Ids, offsets: Offsets, skip_special_tokens: bool, *, batch: bool) -> list[str]:
         """The texts that the decoder makes of the strings of each document's tokens."""
-        skipped = set(self._added.specials.values()) if skip_special_tokens else set()
+        skipped = self._parts.skipped if skip_special_tokens else frozenset()
         numbers = ids.tolist()
         texts = []
         for begin, end in pairwise(offsets.tolist()):
             strings = []
             for place in range(begin, end):
-                token = self._parts.token(numbers[place])
+                token = self._parts.decoded(numbers[place])
                 if token is None:
                     raise unknown_id(ids, place, offsets, self.vocab_size, batch)
                 if numbers[place] not in skipped:

@@ -99,8 +99,8 @@ def cut_texts(frame: Frame, first: Texts, second: Texts | None, cut: Cut) -> Win
         begins[:, number] = side.offsets[owners] + span.begins[window]
         addresses[:, number] = address_of(side.ids) + 4 * begins[:, number]
         counts[:, number] = span.ends[window] - span.begins[window]
-        # As in `tokenizers`, whose template gives its type to the first window of a text alone.
-        types[chosen[number] > 0, number] = piece.which == "B"
+        if not frame.is_even:
+            types[chosen[number] > 0, number] = piece.which == "B"
     offsets = np.zeros(len(owners) + 1, np.int64)
     np.cumsum(counts.sum(axis=1), out=offsets[1:])
     types_of_ids = np.repeat(types.ravel(), counts.ravel()) if types.any() else None

@@ -3,8 +3,11 @@
 import asyncio
 import copy
 import functools
+import inspect
+import itertools
 import json
 import pickle
+import random
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -19,13 +22,17 @@ import numbatok
 import small
 from conftest import data_file
 from numbatok import VocabularyError
+from numbatok.compat import huggingface
 from numbatok.compat.huggingface import AddedToken, Encoding, Tokenizer, decoders
 from support import output_of
+from texts import well_formed
 from vocabularies import ROWS
 
 # tokenizers warns of `words`, which its encodings still have, and so do ours.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Encoding.words is deprecated:DeprecationWarning")
 
+VERSION = ".".join(tokenizers.__version__.split(".")[:2])
+of_this_version = pytest.mark.skipif(VERSION != "0.23", reason=f"tokenizers {VERSION} is not the one that is imitated")
 FIELDS = (
     "ids type_ids tokens offsets attention_mask special_tokens_mask word_ids words sequence_ids n_sequences".split()
 )
@@ -356,6 +363,7 @@ def test_add_tokens() -> None:
         theirs = Tokenizer.from_str(content(kind))
         assert theirs.add_tokens([tokenizers.AddedToken("two", lstrip=True)]) == 1
         assert ours.encode_batch([]) == []
+    assert repr(AddedToken('"\n\\')) == repr(tokenizers.AddedToken('"\n\\'))
     assert repr(AddedToken("x", lstrip=True)) == repr(tokenizers.AddedToken("x", lstrip=True))
     with pytest.raises(TypeError, match="a token must be a str or an AddedToken, not int"):
         ours.add_tokens([3])
@@ -399,9 +407,60 @@ def test_decode_stream() -> None:
         _ = decoders.ByteLevel
 
 
+SPELLED = [
+    added("õõ", 656),
+    added("ĠĠx", 657, normalized=True),
+    added("日ĠĀ", 658),
+    added("Ãdog", 659, normalized=True),
+]
+BYTES = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+
+
+@pytest.mark.parametrize("normalizer", [None, {"type": "Lowercase"}, {"type": "ByteLevel"}], ids=str)
+@pytest.mark.parametrize(
+    "decoder",
+    [BYTES, None, {"type": "Fuse"}, {"type": "Sequence", "decoders": []}, {"type": "Sequence", "decoders": [BYTES]}],
+    ids=["byte-level", "none", "fuse", "empty", "sequence"],
+)
+@settings(max_examples=15)
+@given(st.lists(st.integers(0, 662), max_size=9), st.booleans())
+def test_decoders(normalizer: Any, decoder: Any, ids: list[int], skip: bool) -> None:
+    """Without a ByteLevel the strings of tokens are joined as they are; with one, those of added tokens count too."""
+    settings = {**small.tokenizer_json(), "added_tokens": SPELLED, "normalizer": normalizer, "decoder": decoder}
+    if normalizer == {"type": "ByteLevel"}:
+        settings["pre_tokenizer"] = None
+    text = json.dumps(settings)
+    reference, ours = tokenizers.Tokenizer.from_str(text), Tokenizer.from_str(text)
+    for each in (ids, [*ids, 657, 659]):
+        assert ours.decode(each, skip) == reference.decode(each, skip)
+        assert ours.decode_batch([each, ids], skip) == reference.decode_batch([each, ids], skip)
+    streams = [module.DecodeStream(skip_special_tokens=skip) for module in (tokenizers.decoders, decoders)]
+    for id in ids:
+        steps = [outcome(stream.step, each, id) for stream, each in zip(streams, (reference, ours), strict=True)]
+        assert steps[0] == steps[1]
+    for id in range(656, 660):
+        assert ours.id_to_token(id) == reference.id_to_token(id)
+    same(reference.encode("a ĠĠx日ĠĀ Ãdog"), ours.encode("a ĠĠx日ĠĀ Ãdog"))
+
+
 def test_decode_refuses() -> None:
     reference, ours = both("plain")
-    for ids in (3, [-1], ["a"], [1.5], [1 << 32], None):
+    for ids in (
+        3,
+        [-1],
+        ["a"],
+        [1.5],
+        [1 << 32],
+        None,
+        b"ab",
+        bytearray(b"ab"),
+        (1, 2),
+        range(3),
+        {},
+        {1},
+        "12",
+        [True],
+    ):
         assert outcome(lambda ids=ids: ours.decode(ids)) == outcome(lambda ids=ids: reference.decode(ids))
     assert ours.decode(np.array([1, 2])) == reference.decode([1, 2])
 
@@ -488,6 +547,10 @@ def test_files_refused(tmp_path: Any) -> None:
         Tokenizer.from_file(tmp_path / "a.json")
     with pytest.raises(VocabularyError, match="not a tokenizer"):
         Tokenizer.from_str("{}")
+    other = {**json.loads(content("plain")), "model": {"type": "WordPiece", "vocab": {"a": 0}}}
+    (tmp_path / "b.json").write_text(json.dumps(other))
+    with pytest.raises(NotImplementedError, match=r"b\.json: model .WordPiece. is not supported.*Tokenizer"):
+        Tokenizer.from_file(tmp_path / "b.json")
     with pytest.raises(OSError, match="no such file"):
         Tokenizer.from_file(tmp_path / "no such file")
 
@@ -534,6 +597,175 @@ def test_words_of_one_length() -> None:
     same(ours.encode(["a", "bc"], is_pretokenized=True), ours.encode(np.array(["a", "bc"]), is_pretokenized=True))
 
 
+#: Values of all sorts, for every argument.
+ODD: list[Any] = [
+    None, True, False, 0, 5, -1, 1 << 32, 1 << 64, 1.0, "", "a", "left", "only_first", b"a", [], [1], ["a"], {"a": 1},
+    np.int64(3), np.bool_(True), np.float64(1), np.array([1, 2]), object(), "\ud800", [None], [[1]], [["a"]], ["a", 1],
+    {1}, range(3),
+]  # fmt: skip
+#: Methods with arguments that are right, by which all others are changed.
+CALLS: dict[str, list[Any]] = {
+    "encode": ["the dog", "a", False, True],
+    "encode_batch": [["the dog"], False, True],
+    "decode": [[1, 2], True],
+    "decode_batch": [[[1], [2]], True],
+    "token_to_id": ["a"],
+    "id_to_token": [1],
+    "get_vocab_size": [True],
+    "get_vocab": [True],
+    "num_special_tokens_to_add": [True],
+    "to_str": [False],
+    "from_str": ["{}"],
+    "enable_truncation": [5],
+}
+NAMED = {
+    "enable_padding": ({}, "direction pad_id pad_type_id pad_token length pad_to_multiple_of"),
+    "enable_truncation": ({"max_length": 20}, "max_length stride strategy direction"),
+}
+OF_ENCODINGS: dict[str, list[Any]] = {
+    "token_to_chars": [1],
+    "token_to_word": [1],
+    "token_to_sequence": [1],
+    "char_to_token": [1, 0],
+    "char_to_word": [1, 0],
+    "word_to_tokens": [1, 0],
+    "word_to_chars": [1, 0],
+    "set_sequence_id": [1],
+    "truncate": [5, 0, "right"],
+}
+
+
+def kind_of(result: Any) -> Any:
+    """A result, comparable: whatever to_str gives is another text."""
+    return type(result) if isinstance(result, str) and result.startswith(("{", "Tok")) else result
+
+
+@of_this_version
+@pytest.mark.parametrize("name", CALLS)
+def test_types_of_arguments(name: str) -> None:
+    """Each argument is refused with the same exception, or taken with the same result."""
+    for place in range(len(CALLS[name])):
+        for value in ODD:
+            arguments = [*CALLS[name]]
+            arguments[place] = value
+            reference, ours = both("template")
+            found = [kind_of(outcome(getattr(each, name), *arguments)) for each in (reference, ours)]
+            same(*found)
+            assert ours.truncation == reference.truncation
+    for arguments, named in (((), {}), ([1] * 7, {}), (CALLS[name], {"no_such": 1})):
+        reference, ours = both("template")
+        if name == "enable_truncation" and named:  # the reference prints that it ignores it
+            assert outcome(getattr(ours, name), *arguments, **named) is TypeError
+            continue
+        same(*(kind_of(outcome(getattr(each, name), *arguments, **named)) for each in (reference, ours)))
+
+
+@of_this_version
+@pytest.mark.parametrize("name", NAMED)
+def test_types_of_named_arguments(name: str) -> None:
+    right, names = NAMED[name]
+    for key in names.split():
+        for value in ODD:
+            reference, ours = both("template")
+            found = [outcome(getattr(each, name), **{**right, key: value}) for each in (reference, ours)]
+            assert found[0] == found[1], (key, value)
+            assert (ours.padding, ours.truncation) == (reference.padding, reference.truncation)
+    for each in both("template"):
+        assert outcome(getattr(each, name), *right.values(), "left") is TypeError
+
+
+@of_this_version
+@pytest.mark.parametrize("name", OF_ENCODINGS)
+def test_types_of_arguments_of_encodings(name: str) -> None:
+    for place in range(len(OF_ENCODINGS[name])):
+        for value in ODD:
+            arguments = [*OF_ENCODINGS[name]]
+            arguments[place] = value
+            encodings = [each.encode("the dog was here", "a fox") for each in both("template")]
+            found = [outcome(getattr(each, name), *arguments) for each in encodings]
+            assert found[0] == found[1], arguments
+            same(*encodings)
+
+
+def other_calls(library: Any, tokenizer: Any, value: Any) -> list[Callable[[], Any]]:
+    """Calls of all else that takes an argument, with a value."""
+    encoding, partial = tokenizer.encode("the dog"), functools.partial
+    stream = library.decoders.DecodeStream
+    return [
+        partial(setattr, tokenizer, "encode_special_tokens", value),
+        partial(library.Encoding.merge, value),
+        partial(library.Encoding.merge, [encoding], value),
+        partial(tokenizer.post_process, value),
+        partial(tokenizer.post_process, encoding, value),
+        partial(tokenizer.post_process, encoding, None, value),
+        partial(stream().step, tokenizer, value),
+        lambda: type(stream(ids=value)).__name__,
+        lambda: type(stream(skip_special_tokens=value)).__name__,
+        partial(library.AddedToken, "a", value),
+        *(
+            lambda key=key: repr(library.AddedToken(**{key: value}))
+            for key in ("content", "single_word", "lstrip", "rstrip", "special")
+        ),
+    ]
+
+
+@of_this_version
+def test_types_of_other_arguments() -> None:
+    for value in ODD:
+        calls = map(other_calls, (tokenizers, huggingface), both("template"), (value, value))
+        for number, (one, other) in enumerate(zip(*calls, strict=True)):
+            found = outcome(one), outcome(other)
+            assert number < 6 or found[0] == found[1], (number, value)
+            same(*found)
+    both("template")
+
+
+CLASSES = [
+    (tokenizers.Tokenizer, Tokenizer),
+    (tokenizers.Encoding, Encoding),
+    (tokenizers.AddedToken, AddedToken),
+    (tokenizers.decoders.DecodeStream, decoders.DecodeStream),
+]
+
+
+def public(owner: Any) -> set[str]:
+    return {name for name in vars(owner) if not name.startswith("_")}
+
+
+@of_this_version
+@pytest.mark.parametrize("pair", CLASSES, ids=lambda pair: pair[0].__name__)
+def test_signatures(pair: tuple[Any, Any]) -> None:
+    """Every public name is there, and every argument, in its place and with its default."""
+    theirs, own = pair
+    made = own("a") if own is AddedToken else own if own is not Tokenizer else both("plain")[1]
+    for name in public(theirs):
+        if name not in ("model", "normalizer", "pre_tokenizer", "post_processor", "decoder"):
+            assert hasattr(made, name), name
+        if callable(getattr(theirs, name)):
+            wanted = inspect.signature(getattr(theirs, name)).parameters
+            found = inspect.signature(getattr(own, name)).parameters
+            assert list(found) == list(wanted), name
+            for each in wanted:
+                assert found[each].default == wanted[each].default, (name, each)
+
+
+@of_this_version
+def test_every_name() -> None:
+    """Of the package and of its decoders: there, or refused with the way round."""
+    typing = {"Enum", "List", "Tuple", "Union", "Any", "tokenizers"}
+    for module, own in ((tokenizers, huggingface), (tokenizers.decoders, decoders)):
+        for name in public(module) - typing - {"decoders"}:
+            if name in own.__dict__:
+                continue
+            with pytest.raises(NotImplementedError, match=f"s.{name}: numbatok .*(from_huggingface|Tokenizer.decode)"):
+                getattr(own, name)
+    with pytest.raises(NotImplementedError, match="put it together with tokenizers"):
+        from numbatok.compat.huggingface import models  # noqa: F401
+    with pytest.raises(AttributeError, match="no attribute 'no_such'"):
+        _ = huggingface.no_such
+    assert not hasattr(decoders, "no_such")
+
+
 def test_not_supported() -> None:
     ours = both("plain")[1]
     for name in ("model", "normalizer", "pre_tokenizer", "post_processor", "decoder"):
@@ -574,30 +806,35 @@ def test_dropout() -> None:
 
 
 def test_threads_share_one_object() -> None:
+    """Each call takes one state of the settings, though other threads change them all the time."""
     reference, ours = both("template")
     texts = ["the quick brown fox " * number for number in range(1, 9)]
-    wanted = {}
-    for length in (None, 5, 9):
-        if length is not None:
-            reference.enable_truncation(length)
-            reference.enable_padding(length=length)
-        wanted[length] = [fields(each) for each in reference.encode_batch(texts)]
-        reference.no_truncation()
-        reference.no_padding()
+    lengths = (None, 5, 9)
+    good = []
+    for most, width in itertools.product(lengths, lengths):
+        for each in both("template"):
+            if most is not None:
+                each.enable_truncation(most)
+            if width is not None:
+                each.enable_padding(length=width)
+        good.append([fields(each) for each in reference.encode_batch(texts)])
+    wanted = {None: good[0]}
+    both("template")
     failures = []
 
     def work(length: int | None) -> None:
         for _ in range(15):
-            if length is not None:
+            if length is None:
+                ours.no_truncation()
+                ours.no_padding()
+            else:
                 ours.enable_truncation(length)
                 ours.enable_padding(length=length)
             found = [fields(each) for each in ours.encode_batch(texts)]
-            ids = {len(each["ids"]) for each in found}
-            good = [[row["ids"][:5] for row in each] for each in wanted.values()]
-            if [row["ids"][:5] for row in found] not in good and len(ids) == 1:
+            if found not in good:
                 failures.append(found)
 
-    threads = [threading.Thread(target=work, args=(length,)) for length in wanted]
+    threads = [threading.Thread(target=work, args=(length,)) for length in lengths]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -631,21 +868,35 @@ def test_is_apart() -> None:
 # --- real vocabularies ---
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.kind == "tokenizer.json" and not row.refused], ids=str)
+ALL = [row for row in ROWS if row.kind == "tokenizer.json"]
+GRID = [
+    {"max_length": most, "stride": stride, "strategy": strategy, "direction": direction}
+    for most, stride in ((7, 0), (12, 2))
+    for strategy in ("longest_first", "only_first", "only_second")
+    for direction in ("right", "left")
+]
+PADS = [{}, {"length": 20}, {"direction": "left", "pad_to_multiple_of": 8, "pad_id": 3, "pad_type_id": 1}]
+
+
+@pytest.mark.parametrize("row", [row for row in ALL if row.refused], ids=str)
+def test_vocabularies_refused(row: Any) -> None:
+    """Those of other models, by their names and with the way round."""
+    for kind in (VocabularyError, NotImplementedError):
+        with pytest.raises(kind, match=r"use tokenizers\.Tokenizer"):
+            Tokenizer.from_str(data_file(f"vocab/{row.file}").decode())
+
+
+@pytest.mark.parametrize("row", [row for row in ALL if not row.refused], ids=str)
 def test_real_vocabularies(row: Any) -> None:
     text = data_file(f"vocab/{row.file}").decode()
     reference, ours = tokenizers.Tokenizer.from_str(text), Tokenizer.from_str(text)
     for with_added in (True, False):
         assert ours.get_vocab(with_added) == reference.get_vocab(with_added)
-    special = [token.content for token in reference.get_added_tokens_decoder().values()][:3]
-    texts = ["Hello world, it's  naïve ☃ 1234", *small.TEXT.split("\n"), " ".join(["a", *special, "b"]), "", "  x"]
+    assert str(ours.get_added_tokens_decoder()) == str(reference.get_added_tokens_decoder())
+    special = [token.content for token in reference.get_added_tokens_decoder().values()]
+    texts = ["Hello world, it's  naïve ☃ 1234", *small.TEXT.split("\n"), " ".join(["a", *special[:3], "b"]), "", "  x"]
     same(reference.encode_batch(texts), ours.encode_batch(texts))
     pairs = list(zip(texts, reversed(texts), strict=True))[:5]
-    for each in (reference, ours):
-        each.enable_truncation(12, stride=2)
-        each.enable_padding(pad_to_multiple_of=8)
-    same(reference.encode_batch(texts), ours.encode_batch(texts))
-    same(reference.encode_batch(pairs), ours.encode_batch(pairs))
     words = [line.split(" ") for line in texts]
     same(reference.encode_batch(words, is_pretokenized=True), ours.encode_batch(words, is_pretokenized=True))
     ids = reference.encode(small.TEXT).ids
@@ -653,3 +904,35 @@ def test_real_vocabularies(row: Any) -> None:
     streams = [module.DecodeStream() for module in (decoders, tokenizers.decoders)]
     for id in ids[:60]:
         assert streams[0].step(ours, id) == streams[1].step(reference, id)
+    added = [token for token in reference.get_added_tokens_decoder() if token < 1 << 20]
+    rng = random.Random(3)
+    for skip in (False, True):
+        for some in ([[id] for id in added[:40]], [rng.sample(ids + added, 9) for _ in range(9)]):
+            assert ours.decode_batch(some, skip) == reference.decode_batch(some, skip)
+    for number, truncation in enumerate(GRID):
+        padding = PADS[number % len(PADS)]
+        for each in (reference, ours):
+            each.enable_truncation(**truncation)
+            each.enable_padding(**padding)
+        for given_texts in (texts[:3], pairs[:3], pairs[3:]):
+            same(*(outcome(each.encode_batch, given_texts) for each in (reference, ours)))
+    for each in (reference, ours):
+        each.no_truncation()
+        each.no_padding()
+
+    @settings(max_examples=12)
+    @given(
+        st.lists(st.one_of(well_formed, st.sampled_from([*special[:20], " ", "\n", "the dog"])), max_size=5).map(
+            "".join
+        )
+    )
+    def sprinkled(text: str) -> None:
+        same(reference.encode(text), ours.encode(text))
+        same(reference.encode(text, "a" + text), ours.encode(text, "a" + text))
+        reference.encode_special_tokens = ours.encode_special_tokens = True
+        same(reference.encode(text), ours.encode(text))
+        reference.encode_special_tokens = ours.encode_special_tokens = False
+        ids = reference.encode(text).ids
+        assert ours.decode(ids) == reference.decode(ids)
+
+    sprinkled()

@@ -26,6 +26,7 @@ from numbatok.compat.huggingface import (
 )
 from support import output_of
 from test_compat_huggingface import content
+from vocabularies import ROWS
 
 transformers = pytest.importorskip("transformers", "5", "transformers 5 is not installed")
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -171,6 +172,40 @@ def test_other_methods(kind: str) -> None:
     assert ours(kind).get_vocab() == original(kind).get_vocab()
 
 
+@pytest.mark.parametrize("tensors", TENSORS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_tensors_of_other_methods(kind: str, tensors: str) -> None:
+    """Whose calls do not say all that __call__ says."""
+    for options in (
+        {},
+        {"padding": True},
+        {"padding": "max_length", "max_length": 20},
+        {"truncation": True, "max_length": 5, "padding_side": "left"},
+        {"add_special_tokens": False},
+        {"pad_to_multiple_of": 8, "padding": True, "verbose": False},
+    ):
+        for given in ((TEXTS[1],), (TEXTS[0], TEXTS[1])):
+            compare(kind, *given, method="encode", return_tensors=tensors, **options)
+    for options in ({}, {"add_special_tokens": True}):
+        compare(kind, TEXTS[1], method="tokenize", return_tensors=tensors, **options)
+
+
+def test_options_that_transformers_passes_over() -> None:
+    """It says nothing of them; here there is a warning, and the same result."""
+    tokenizer, reference = ours("plain"), original("plain")
+    for name, given in (("__call__", TEXTS), ("encode", TEXTS[0]), ("tokenize", TEXTS[0])):
+        with pytest.warns(UserWarning, match="transformers knows no option colour of its tokenizers") as caught:
+            found = plain(getattr(tokenizer, name)(given, colour="red"))
+        assert found == plain(getattr(reference, name)(given, colour="red"))
+        assert name != "__call__" or caught[0].filename == __file__
+    for name, given in (("decode", [3, 4]), ("decode", [[3, 4]]), ("batch_decode", [[3, 4], [5]])):
+        with pytest.warns(UserWarning, match="no option colour") as caught:
+            found = getattr(tokenizer, name)(given, colour="red", clean_up_tokenization_spaces=False)
+        assert found == getattr(reference, name)(given, colour="red", clean_up_tokenization_spaces=False)
+        assert len(caught) == 1
+    assert tokenizer.decode([3], use_source_tokenizer=True) == reference.decode([3], use_source_tokenizer=True)
+
+
 def test_chat_template() -> None:
     chat = [{"role": "user", "content": "The dog?"}, {"role": "assistant", "content": "été"}]
     for kind in KINDS:
@@ -278,21 +313,81 @@ def test_threads() -> None:
 
 
 @pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not installed")
-def test_collator_and_pipeline() -> None:
-    for kind in KINDS:
-        rows = [[each(text) for text in TEXTS] for each in (original(kind), ours(kind))]
-        made = [transformers.DataCollatorWithPadding(each)(row) for each, row in
-                zip((original(kind), ours(kind)), rows, strict=True)]  # fmt: skip
-        assert plain(made[0]) == plain(made[1])
+@pytest.mark.parametrize("kind", KINDS)
+def test_collators(kind: str) -> None:
+    """What they make of rows, with the same dice."""
+    import torch
+
+    texts = [text for text in TEXTS if text]
+    for make in (
+        transformers.DataCollatorWithPadding,
+        functools.partial(transformers.DataCollatorForLanguageModeling, mlm=False),
+        functools.partial(transformers.DataCollatorForLanguageModeling, mlm_probability=0.3),
+        transformers.DataCollatorForSeq2Seq,
+        transformers.DataCollatorForTokenClassification,
+    ):
+        made = []
+        for each in (original(kind), ours(kind)):
+            rows = [dict(each(text, return_special_tokens_mask=True)) for text in texts]
+            if "Seq2Seq" in str(make) or "Token" in str(make):
+                rows = [{"input_ids": row["input_ids"], "labels": row["input_ids"]} for row in rows]
+            torch.manual_seed(1)
+            made.append(plain(make(each)(rows)))
+        assert made[0] == made[1]
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not installed")
+def test_training() -> None:
+    """A loop over batches that workers make, as in a script."""
+    import torch
+
+    losses = []
+    for each in (original("plain"), ours("plain")):
+        rows = [each(text, truncation=True, max_length=16) for text in TEXTS * 2 if text]
+        collate = transformers.DataCollatorForLanguageModeling(each, mlm=False)
+        torch.manual_seed(1)
+        model = generator()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        losses.append([])
+        for batch in torch.utils.data.DataLoader(rows, batch_size=4, collate_fn=collate):
+            loss = model(**batch).loss
+            loss.backward()
+            optimizer.step()
+            losses[-1].append(loss.item())
+    assert losses[0] == losses[1]
+
+
+def generator() -> Any:
+    """A small model that generates."""
     config = transformers.GPT2Config(
         vocab_size=700, n_embd=8, n_layer=1, n_head=1, n_positions=64, bos_token_id=656, eos_token_id=656
     )
-    model = transformers.GPT2LMHeadModel(config).eval()
-    results = []
-    for each in (original("plain"), ours("plain")):
-        generate = transformers.pipeline("text-generation", model=model, tokenizer=each)
-        results.append(generate("the dog", max_new_tokens=4, do_sample=False))
-    assert results[0] == results[1]
+    return transformers.GPT2LMHeadModel(config)
+
+
+@pytest.mark.skipif(not HAS_TORCH, reason="PyTorch is not installed")
+@pytest.mark.filterwarnings("ignore")  # of the pipelines themselves
+def test_pipelines() -> None:
+    """Of generation, masks, and classes of tokens and texts, which look at offsets, words and special tokens."""
+    config = transformers.RobertaConfig(
+        vocab_size=700, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, pad_token_id=1
+    )
+    masked = transformers.RobertaForMaskedLM(config).eval()
+    tokens = transformers.RobertaForTokenClassification(config).eval()
+    texts = transformers.RobertaForSequenceClassification(config).eval()
+    for task, model, kind, given, options in (
+        ("text-generation", generator().eval(), "plain", "the dog", {"max_new_tokens": 4, "do_sample": False}),
+        ("fill-mask", masked, "roberta", "the quick <mask> fox", {}),
+        ("feature-extraction", masked, "roberta", "the quick", {}),
+        ("token-classification", tokens, "roberta", "the quick brown fox", {"aggregation_strategy": "simple"}),
+        ("text-classification", texts, "roberta", ["the quick", "dog"], {"truncation": True}),
+        ("zero-shot-classification", texts, "roberta", "the quick", {"candidate_labels": ["a", "b"]}),
+    ):
+        results = [
+            transformers.pipeline(task, model=model, tokenizer=each)(given, **options)
+            for each in (original(kind), ours(kind))
+        ]
+        assert results[0] == results[1], task
 
 
 def test_unsupported() -> None:
@@ -337,6 +432,59 @@ def test_patch(tmp_path: Path) -> None:
     assert not isinstance(auto.from_pretrained(tmp_path / "good"), NumbatokTokenizer)
 
 
+@pytest.mark.usefixtures("unpatched")
+def test_patches_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each context ends its own patch alone; subclasses, and what others put around it, are let be."""
+    auto = transformers.AutoTokenizer
+    before = dict(vars(auto))
+    original("plain").save_pretrained(tmp_path)
+
+    class Own(auto):
+        pass
+
+    def is_ours(kind: Any) -> bool:
+        return isinstance(kind.from_pretrained(tmp_path), NumbatokTokenizer)
+
+    first = patch_transformers()
+    assert is_ours(auto)
+    assert is_ours(Own)
+    unpatch_transformers()
+    with patch_transformers():
+        with first:  # it is over
+            pass
+        assert is_ours(auto)
+        with pytest.raises(KeyError), patch_transformers():
+            raise KeyError
+        assert is_ours(auto)
+    assert dict(vars(auto)) == before
+    assert not is_ours(Own)
+
+    patch_transformers()
+    inside = auto.from_pretrained
+    monkeypatch.setattr(auto, "from_pretrained", lambda *arguments: inside(*arguments))
+    assert is_ours(auto)
+    unpatch_transformers()
+    assert not is_ours(auto)
+    with patch_transformers():
+        assert is_ours(auto)
+    monkeypatch.undo()
+    assert not is_ours(auto)
+
+
+@pytest.mark.usefixtures("unpatched")
+def test_patch_in_pipelines(tmp_path: Path) -> None:
+    """Where AutoTokenizer is called by transformers itself."""
+    if not HAS_TORCH:
+        pytest.skip("PyTorch is not installed")
+    original("plain").save_pretrained(tmp_path)
+    generator().save_pretrained(tmp_path)
+    wanted = transformers.pipeline("text-generation", model=str(tmp_path))("the dog", max_new_tokens=3, do_sample=False)
+    with patch_transformers():
+        pipeline = transformers.pipeline("text-generation", model=str(tmp_path))
+    assert isinstance(pipeline.tokenizer, NumbatokTokenizer)
+    assert pipeline("the dog", max_new_tokens=3, do_sample=False) == wanted
+
+
 def test_without_transformers() -> None:
     code = """
         import sys
@@ -351,9 +499,27 @@ def test_without_transformers() -> None:
     assert output_of(code) == "True\nTrue\n"
 
 
-@pytest.mark.parametrize("name", ["re_qwen2", "lenml_llama3", "roberta_base", "gpt2_hf", "re_mistral_v3"])
-def test_real_vocabularies(name: str) -> None:
-    backend = tokenizers.Tokenizer.from_str(data_file(f"vocab/{name}/tokenizer.json").decode())
+def test_before_transformers_5() -> None:
+    """It is named with what is wanted."""
+    code = """
+        import sys, types
+        old = types.ModuleType("transformers")
+        old.__version__, old.__path__ = "4.57.1", []
+        sys.modules["transformers"] = old
+        from numbatok.compat.huggingface import from_transformers, patch_transformers
+        for call in (lambda: from_transformers("gpt2"), lambda: from_transformers(object()), patch_transformers):
+            try:
+                call()
+            except ImportError as error:
+                print(error)
+    """
+    message = "this needs transformers 5 or newer (4.57.1 is installed): pip install numbatok[transformers]\n"
+    assert output_of(code) == 3 * message
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.kind == "tokenizer.json" and not row.refused], ids=str)
+def test_real_vocabularies(row: Any) -> None:
+    backend = tokenizers.Tokenizer.from_str(data_file(f"vocab/{row.file}").decode())
     reference = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, pad_token=backend.id_to_token(0))
     tokenizer = from_transformers(reference)
     texts = [*TEXTS, *small.TEXT.split("\n")]
@@ -361,6 +527,9 @@ def test_real_vocabularies(name: str) -> None:
         {"padding": True, "return_tensors": "np"},
         {"truncation": True, "max_length": 10, "stride": 3, "return_overflowing_tokens": True},
         {"return_offsets_mapping": True, "return_special_tokens_mask": True, "padding": True},
+        {"padding": "max_length", "max_length": 16, "truncation": True, "padding_side": "left", "return_tensors": "np"},
+        {"truncation": "only_first", "max_length": 9, "add_special_tokens": False, "return_token_type_ids": True},
+        {"text_pair": texts[::-1], "padding": True, "truncation": True, "max_length": 20, "stride": 2},
     ):
         assert outcome(tokenizer, texts, **options) == outcome(reference, texts, **options)
     ids = reference(texts).input_ids

@@ -2,9 +2,12 @@
 
 import json
 import random
+import sys
+import threading
 
 import numpy as np
 import pytest
+import tokenizers
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -283,3 +286,112 @@ def test_unknown_ids_of_strings() -> None:
         tokenizer.decode([0, 99])
     with pytest.raises(ValueError, match="id 99 at position 2 of the document at index 1 is not"):
         tokenizer.decode_batch([[0, 1, 2], [0, 1, 99]])
+
+
+#: Added tokens of characters of the byte alphabet, with others, and what a normalizer makes of some: (content, flags).
+SPELLED = [
+    ("õõ", {}),
+    ("ĠĠx", {"special": False}),
+    ("éé", {"special": False, "normalized": True}),
+    ("ĠaÃ©", {}),
+    ("é日", {}),
+    ("a b", {"normalized": True}),
+    ("ĀĀ", {"normalized": True}),
+    ("ĠÀ", {"special": False, "normalized": True}),
+    ("DOG", {"normalized": True}),
+    ("dogdog", {}),
+]
+NORMALIZERS = {
+    "none": None,
+    "decomposed": {"type": "NFD"},
+    "lower case": {"type": "Lowercase"},
+    "stripped": {"type": "Replace", "pattern": {"String": "ĠÀ"}, "content": ""},
+    "spelled": {"type": "ByteLevel"},
+    "lower case, spelled": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, {"type": "ByteLevel"}]},
+}
+
+
+def with_spelled_tokens(normalizer: str) -> str:
+    """The content of a file with the added tokens of SPELLED after the small vocabulary."""
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    added = [{"id": END + number, "content": content, **flags, **own} for number, (content, own) in enumerate(SPELLED)]
+    content = {**small.tokenizer_json(), "added_tokens": added, "normalizer": NORMALIZERS[normalizer]}
+    if "spelled" in normalizer:
+        content["pre_tokenizer"] = None
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize("normalizer", NORMALIZERS)
+def test_added_tokens_of_the_byte_alphabet(normalizer: str) -> None:
+    """They are decoded as the bytes that they spell, and skipped by their string, as `tokenizers` does both."""
+    content = with_spelled_tokens(normalizer)
+    ours, reference = Tokenizer.from_str(content), tokenizers.Tokenizer.from_str(content)
+    rng = random.Random(5)
+    rows = [[id] for id in range(END, END + len(SPELLED))]
+    rows += [[rng.choice([rng.randrange(END), rng.randrange(END, END + len(SPELLED))]) for _ in range(9)] for _ in rows]
+    for skip in (False, True):
+        wanted = [reference.decode(row, skip_special_tokens=skip) for row in rows]
+        assert [ours.decode(row, skip_special_tokens=skip) for row in rows] == wanted
+        assert [ours.decode(np.array(row), skip_special_tokens=skip) for row in rows] == wanted
+        assert ours.decode_batch(rows, skip_special_tokens=skip) == wanted
+        for row, text in zip(rows, wanted, strict=True):
+            stream = ours.stream_decoder(skip_special_tokens=skip)
+            assert "".join([*map(stream.feed, row), stream.finish()]) == text
+            streams = ours.batch_stream_decoder(1, skip_special_tokens=skip)
+            given_out = [*(streams.feed([id])[0] for id in row), streams.finish()[0]]
+            assert b"".join(map(bytes, given_out)).decode() == text
+
+
+def test_added_tokens_of_the_byte_alphabet_in_texts() -> None:
+    """What they are decoded as has nothing to do with where they stand."""
+    content = with_spelled_tokens("none")
+    ours, reference = Tokenizer.from_str(content), tokenizers.Tokenizer.from_str(content)
+    for token, _ in SPELLED:
+        ids, offsets = ours.encode_with_offsets(f"a{token}b")
+        wanted = reference.encode(f"a{token}b")
+        assert ids.tolist() == wanted.ids
+        assert list(map(tuple, offsets.tolist())) == wanted.offsets
+        assert ours.token_to_id(token) == reference.token_to_id(token)
+        assert ours.truncate(f"{token}b", 1) == token
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 15, 16, 17, 100, 5000])
+def test_lists(small_ranks, size: int) -> None:
+    """A kernel reads them, and gives on what is not a list of ids; they may be longer than any buffer."""
+    rng = random.Random(size)
+    ids = rng.choices(range(END + 1), k=size)
+    wanted = b"".join([small.TOKENS[id] if id < END else small.END.encode() for id in ids])
+    assert small_ranks.decode_bytes(ids) == wanted
+    assert small_ranks.decode(ids, errors="ignore") == wanted.decode("utf-8", "ignore")
+    plain = b"".join(small.TOKENS[id] for id in ids if id < END)
+    assert small_ranks.decode_bytes(ids, skip_special_tokens=True) == plain
+    before = sys.getrefcount(ids[-1])
+    for _ in range(20):
+        small_ranks.decode_bytes(ids)
+    after = sys.getrefcount(ids[-1])
+    assert after == before
+    for wrong, error in ((END + 1, ValueError), (1 << 40, ValueError), (1 << 70, ValueError), (-1, ValueError),
+                         (1.0, TypeError), ("a", TypeError), (None, TypeError)):  # fmt: skip
+        with pytest.raises(error, match=f"at position {size}"):
+            small_ranks.decode([*ids, wrong])
+
+
+def test_a_list_that_is_changed_meanwhile(small_ranks) -> None:
+    """The kernel keeps the GIL, so it sees one state of it."""
+    ids = [1, 2, 3] * 1000
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            ids.clear()
+            ids.extend([1, 2, 3] * 1000)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        unit = b"".join(small.TOKENS[id] for id in (1, 2, 3))
+        for _ in range(2000):
+            assert small_ranks.decode_bytes(ids) in (b"", unit * 1000)
+    finally:
+        stop.set()
+        thread.join()

@@ -78,11 +78,14 @@ def test_shared_integers_grow_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("repeats", [1, 100, 20_000])
 def test_texts(encoder: ListEncoder, repeats: int) -> None:
-    """Short and long, ASCII and not, and other types; the first calls too, whose scratch knows of no list."""
+    """Short and long, ASCII and not; the first calls too, whose scratch knows of no list."""
     tokenizer = small.by_ranks()
     fresh = encoder_of(tokenizer)
     encode = allowing(fresh, small.END)
-    for text in ("the dog " * repeats, "собака 狗 " * repeats, "\ud83d the " * repeats, b"the dog " * repeats, ""):
+    for other in (b"the dog " * repeats, np.zeros(repeats, np.uint8), 5, None):
+        with pytest.raises(TypeError, match="text must be str, not"):
+            encode(other)
+    for text in ("the dog " * repeats, "собака 狗 " * repeats, "\ud83d the " * repeats, ""):
         wanted = tokenizer.encode(text).tolist()
         for _ in range(3):
             assert encode(text) == wanted
@@ -93,7 +96,7 @@ def test_nothing_is_left_behind(encoder: ListEncoder) -> None:
     encode = allowing(encoder)
     for _ in range(3):
         encode("the lazy dog")
-    assert all(scratch.made == [] for scratch in encoder.engine._idle)
+    assert all(scratch.made == [None] * 8 for scratch in encoder.engine._idle)
     batch = small.by_ranks().encode_batch(["the lazy dog"] * 100)
     blocks = sys.getallocatedblocks()
     for _ in range(200):

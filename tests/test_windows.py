@@ -88,6 +88,41 @@ def test_windows(
     assert first.owners.tolist() == list(range(len(rows)))
 
 
+PAIR = {"sep": ["</s>", 2], "cls": ["<s>", 0]}
+ROBERTA = {"type": "RobertaProcessing", **PAIR, "trim_offsets": True, "add_prefix_space": True}
+BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+
+
+@pytest.mark.parametrize(
+    "processor",
+    [
+        ROBERTA,
+        {"type": "Sequence", "processors": [BYTE_LEVEL, ROBERTA]},
+        {"type": "BertProcessing", **PAIR},
+        BYTE_LEVEL,
+        None,
+    ],
+    ids=["roberta", "roberta in a sequence", "bert", "byte-level", "none"],
+)
+@settings(max_examples=40)
+@given(texts, texts, st.integers(6, 30), st.integers(0, 2), strategies, directions, st.booleans())
+def test_types_of_windows(
+    processor, text: str, second: str, most: int, stride: int, strategy: str, direction: str, special: bool
+) -> None:
+    """With RobertaProcessing all are 0, but without special tokens the further windows of a second text have type 1."""
+    content = json.dumps({**small.tokenizer_json(), "post_processor": processor})
+    ours, reference = Tokenizer.from_str(content), tokenizers.Tokenizer.from_str(content)
+    arguments = {"stride": stride, "strategy": strategy, "direction": direction}
+    try:
+        windows = ours.encode_windows([text], [second], max_length=most, add_special_tokens=special, **arguments)
+    except ValueError:
+        return  # see test_windows
+    reference.enable_truncation(most, **arguments)
+    wanted = rows_of(reference.encode(text, second, add_special_tokens=special))
+    assert windows.batch.tolist() == [row.ids for row in wanted]
+    assert windows.batch.type_ids.tolist() == [kind for row in wanted for kind in row.type_ids]
+
+
 @settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.lists(words, max_size=8), st.lists(words, max_size=8)), max_size=3),

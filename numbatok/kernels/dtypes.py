@@ -224,7 +224,8 @@ WORK_COARSE = 77  # 1: walk only as far as the starts from which a fresh walk gi
 WORK_TASK = 78  # of a worker in a parallel call: the task that is not yet done, or -1 ...
 WORK_STATUS = 79  # ... and what it needs for that
 WORK_STOP = 80  # address of an int64 that is not 0 where a call is to return PAUSED soon
-WORK_FIELDS = 81
+WORK_LISTING = 81  # what kernels.lists makes lists of: see there
+WORK_FIELDS = 84
 
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds

@@ -684,6 +684,33 @@ def list_item(typingctx, list_id, index):
 
 
 @intrinsic
+def list_size(typingctx, list_id):
+    """``len`` of the list whose ``id`` is ``list_id``."""
+    signature = types.int64(types.int64)
+
+    def codegen(context, builder, signature, args):
+        owner = builder.inttoptr(args[0], _BYTE_POINTER)
+        return _python_call(builder, "PyList_Size", _I64, [(_BYTE_POINTER, owner)])
+
+    return signature, codegen
+
+
+@intrinsic
+def int_value(typingctx, object_id):
+    """The value of an ``int``; a negative number for another type, or what is no uint63. Calls no Python code."""
+    signature = types.int64(types.int64)
+
+    def codegen(context, builder, signature, args):
+        owner = builder.inttoptr(args[0], _BYTE_POINTER)
+        value = _python_call(builder, "PyLong_AsUnsignedLongLong", _I64, [(_BYTE_POINTER, owner)])
+        with cgutils.if_unlikely(builder, builder.icmp_signed("==", value, ir.Constant(_I64, -1))):
+            _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
+        return value
+
+    return signature, codegen
+
+
+@intrinsic
 def utf8_of_str(typingctx, object_id):
     """(address, bytes) of the UTF-8 of a ``str``, kept by it; (0, 0) for lone surrogates or another type."""
     signature = types.UniTuple(types.int64, 2)(types.int64)
@@ -713,6 +740,21 @@ def new_list(typingctx, length):
 
     def codegen(context, builder, signature, args):
         made = builder.ptrtoint(_python_call(builder, "PyList_New", _BYTE_POINTER, [(_I64, args[0])]), _I64)
+        with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", made, ir.Constant(_I64, 0))):
+            _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
+        return made
+
+    return signature, codegen
+
+
+@intrinsic
+def new_bytes(typingctx, size):
+    """``id`` of new ``bytes`` that are to be filled before anyone sees them, or 0 where memory is short; owned."""
+    signature = types.int64(types.int64)
+
+    def codegen(context, builder, signature, args):
+        arguments = [(_BYTE_POINTER, ir.Constant(_BYTE_POINTER, None)), (_I64, args[0])]
+        made = builder.ptrtoint(_python_call(builder, "PyBytes_FromStringAndSize", _BYTE_POINTER, arguments), _I64)
         with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", made, ir.Constant(_I64, 0))):
             _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
         return made

@@ -1,4 +1,4 @@
-"""Ids as Python lists, whose items are shared.
+"""Ids as Python lists: those made here share their items, and those given are decoded as they are.
 
 A list of new ints costs 10 ns an id, most of it for their memory. Here all lists hold the ints of one list,
 ``integers``, which has number ``i`` at place ``i``: 3 ns an id. Kernels are told of it, and of where to put what they
@@ -8,12 +8,27 @@ lists are appended to.
 
 import numpy as np
 
-from numbatok.kernels.dtypes import WORK_OUTPUT
-from numbatok.kernels.intrinsics import append_item, array_at, at, field, new_list, share_item
+from numbatok.kernels.decode import UNKNOWN, WIDEST_COPY
+from numbatok.kernels.dtypes import WORK_LISTING, WORK_OUTPUT
+from numbatok.kernels.intrinsics import (
+    append_item,
+    array_at,
+    at,
+    copy_16_bytes,
+    field,
+    int_value,
+    list_item,
+    list_size,
+    memory_of_bytes,
+    new_bytes,
+    new_list,
+    put,
+    share_item,
+)
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.text import encode_short
 
-NOT_LISTED = -101  # an id is not among the integers, or memory is short: leave it to Python
+NOT_LISTED = -101  # an id is none that a table knows, or memory is short: leave it to Python
 INTEGERS, KNOWN, MADE = np.int64(0), np.int64(1), np.int64(2)  # fields of a listing
 
 
@@ -49,9 +64,9 @@ def list_documents(address, offsets_address, count, listing):
     return np.int64(0)
 
 
-@kernel("int64(int64, int64, int64)", holding_gil=True)
-def encode_text_to_list(object_id, work, listing):
-    """Encode a short text, as ``encode_text`` does, and append the list of its ids to ``made``.
+@kernel("int64(int64, int64)", holding_gil=True)
+def encode_text_to_list(object_id, work):
+    """Encode a short text, as ``encode_text`` does, and append the list of its ids to ``made`` of WORK_LISTING.
 
     Returns what ``encode_text`` returns, or NOT_LISTED.
     """
@@ -59,5 +74,50 @@ def encode_text_to_list(object_id, work, listing):
     if count < 0:
         return count
     ids = array_at(field(work, WORK_OUTPUT), count, np.uint32)
-    status = _append_list(listing, ids, np.int64(0), count)
+    status = _append_list(work + 8 * WORK_LISTING, ids, np.int64(0), count)
     return status if status < 0 else count
+
+
+@kernel("int64(int64, int64, int64)", holding_gil=True)
+def decode_list(list_id, tables, made):
+    """Append the bytes of a list of ids to the list ``made``, as one ``bytes`` object.
+
+    ``list_id`` is that of a list, ``tables`` the address of the int64[6] that ``decode_documents`` takes as
+    ``token_of_id`` to ``data_bytes``. Returns 0, or NOT_LISTED where an item is no ``int`` or an id that no token has.
+    """
+    token_of_id, id_limit, starts = field(tables, np.int64(0)), field(tables, np.int64(1)), field(tables, np.int64(2))
+    tokens, data, data_bytes = field(tables, np.int64(3)), field(tables, np.int64(4)), field(tables, np.int64(5))
+    numbers = array_at(token_of_id, id_limit, np.int32)
+    begins = array_at(starts, tokens + 1, np.int64)
+    source = array_at(data, data_bytes, np.uint8)
+    count = list_size(list_id)
+    size = np.int64(0)
+    for place in range(count):
+        number = int_value(list_item(list_id, place))
+        if number < 0 or number >= id_limit:
+            return np.int64(NOT_LISTED)
+        token = np.int64(at(numbers, number))
+        if token >= 0:
+            size += at(begins, token + 1) - at(begins, token)
+        elif token == UNKNOWN:
+            return np.int64(NOT_LISTED)
+    whole = new_bytes(size)
+    if whole == 0:
+        return np.int64(NOT_LISTED)
+    address, _ = memory_of_bytes(whole)
+    target = array_at(address, size, np.uint8)
+    used = np.int64(0)
+    for place in range(count):
+        token = np.int64(at(numbers, int_value(list_item(list_id, place))))
+        if token < 0:
+            continue
+        begin = at(begins, token)
+        length = at(begins, token + 1) - begin
+        copied = np.int64(0)
+        if used + WIDEST_COPY <= size:
+            copy_16_bytes(target, used, source, begin)
+            copied = np.int64(WIDEST_COPY)
+        for j in range(copied, length):
+            put(target, used + j, at(source, begin + j))
+        used += length
+    return np.int64(NOT_LISTED) if append_item(made, whole) < 0 else np.int64(0)

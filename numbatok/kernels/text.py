@@ -100,14 +100,16 @@ def locate_text(object_id, work):
 @helper
 def encode_short(object_id, work):
     """See :func:`encode_text`."""
-    _, characters, _, is_ascii = characters_of_str(object_id)
+    address, characters, _, is_ascii = characters_of_str(object_id)
     changes = field(field(work, WORK_VIEW), VIEW_CHANGES)
     if changes == ANY_TEXT or (changes == ANY_NON_ASCII and is_ascii == 0) or field(work, WORK_LIST_COUNT) == 0:
         return np.int64(NOT_SHORT)
     if characters > SHORT_TEXT or (is_ascii == 0 and characters >= LONG_TEXT):
         return np.int64(NOT_SHORT)
-    kind, address, length = _locate(object_id)
-    if kind != IS_STR:
+    length = characters
+    if is_ascii == 0:
+        address, length = utf8_of_str(object_id)
+    if address == 0:
         return np.int64(NOT_SHORT)
     _start_at(work, address, length)
     if length <= KEPT_BYTES:

@@ -46,7 +46,7 @@ def pre_tokenizer(settings: object, byte_level: bool = False) -> PreTokenizer:
     Steps behind ``ByteLevel`` see the alphabet, so they are marked as ``spelled``.
     """
     found = PreTokenizer(byte_level=byte_level)
-    for number, step in enumerate(_flat(settings, "pre_tokenizer", "pretokenizers")):
+    for number, step in enumerate(flat(settings, "pre_tokenizer", "pretokenizers")):
         kind = step.get("type")
         if kind == "ByteLevel":
             prefix_space, use_regex = _byte_level(step)
@@ -66,19 +66,19 @@ def pre_tokenizer(settings: object, byte_level: bool = False) -> PreTokenizer:
     return found
 
 
-def _flat(settings: object, what: str, inner: str) -> list[dict[str, Any]]:
+def flat(settings: object, what: str, inner: str) -> list[dict[str, Any]]:
     """The components of a section in order, with Sequences replaced by what they hold."""
     if settings is None:
         return []
-    left, flat = [settings], []
+    left, found = [settings], []
     while left:
         component = as_object(left.pop(), what)
         if component.get("type") == "Sequence":
             refuse_unknown(component, f"type {inner}", f"{what} Sequence")
             left.extend(reversed(as_list(component.get(inner), f"{what} Sequence: {inner}")))
         else:
-            flat.append(component)
-    return flat
+            found.append(component)
+    return found
 
 
 def _byte_level(step: dict[str, Any]) -> tuple[bool, bool]:
@@ -129,7 +129,7 @@ def _behavior(name: object, where: str) -> Behavior:
 def template(settings: object) -> Template:
     """The template of a file's post_processor; ByteLevel there is about offsets alone, see :func:`trims`."""
     found = None
-    for component in _flat(settings, "post_processor", "processors"):
+    for component in flat(settings, "post_processor", "processors"):
         kind = component.get("type")
         if kind == "ByteLevel":
             refuse_unknown(component, "type add_prefix_space trim_offsets use_regex", "post_processor ByteLevel")
@@ -153,7 +153,7 @@ def trims(settings: object) -> tuple[Trim, ...]:
     """What a post_processor, read by :func:`template` before, leaves out of tokens' offsets."""
     found = []
     behind: Literal["", "A", "AB"] = ""
-    for component in _flat(settings, "post_processor", "processors"):
+    for component in flat(settings, "post_processor", "processors"):
         kind = component["type"]
         if kind in ("ByteLevel", "RobertaProcessing"):
             where = f"post_processor {kind}"
@@ -175,7 +175,7 @@ def _sentence_pair(settings: dict[str, Any], kind: str) -> Template:
     cls, sep = (_named_id(settings.get(key), f"{where}: {key}") for key in ("cls", "sep"))
     single = (cls, Text("A"), sep)
     if kind == "RobertaProcessing":
-        return Template(single, (*single, sep, Text("B"), sep))
+        return Template(single, (*single, sep, Text("B"), sep), is_even=True)
     return Template(single, (*single, Text("B", 1), replace(sep, type_id=1)))
 
 

@@ -8,9 +8,22 @@
 ``tokenizers`` itself is not imported, and need not be installed.
 """
 
+from typing import NoReturn
+
 from numbatok.compat.huggingface import decoders
+from numbatok.compat.huggingface.absent import refuse
+from numbatok.compat.huggingface.added_token import AddedToken
 from numbatok.compat.huggingface.encoding import Encoding
-from numbatok.compat.huggingface.tokenizer import AddedToken, Tokenizer
+from numbatok.compat.huggingface.inputs import (
+    EncodeInput,
+    InputSequence,
+    Offsets,
+    PreTokenizedEncodeInput,
+    PreTokenizedInputSequence,
+    TextEncodeInput,
+    TextInputSequence,
+)
+from numbatok.compat.huggingface.tokenizer import Tokenizer
 from numbatok.compat.huggingface.transformers import (
     NumbatokTokenizer,
     from_transformers,
@@ -20,11 +33,22 @@ from numbatok.compat.huggingface.transformers import (
 
 __all__ = [
     "AddedToken",
+    "EncodeInput",
     "Encoding",
+    "InputSequence",
     "NumbatokTokenizer",
+    "Offsets",
+    "PreTokenizedEncodeInput",
+    "PreTokenizedInputSequence",
+    "TextEncodeInput",
+    "TextInputSequence",
     "Tokenizer",
     "decoders",
     "from_transformers",
     "patch_transformers",
     "unpatch_transformers",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    refuse("tokenizers", name)

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from numbatok.compat.huggingface.settings import checked_count
+from numbatok.compat.huggingface.absent import refuse
+from numbatok.compat.huggingface.inputs import as_ids, is_sequence
+from numbatok.compat.huggingface.settings import checked_flag
 from numbatok.compat.huggingface.tokenizer import Tokenizer
 
 _REPLACEMENT = "\ufffd"
@@ -21,8 +23,8 @@ class DecodeStream:
     """
 
     def __init__(self, ids: Sequence[int] | None = None, skip_special_tokens: bool | None = False) -> None:
-        self._ids = [] if ids is None else [checked_count("an id", each) for each in ids]
-        self._skips = bool(skip_special_tokens)
+        self._ids: list[int] = [] if ids is None else as_ids(ids).tolist()
+        self._skips = skip_special_tokens is not None and checked_flag("skip_special_tokens", skip_special_tokens)
         self._prefix = ""
         self._known = 0  # ids whose text is the prefix
 
@@ -36,8 +38,10 @@ class DecodeStream:
             text = tokenizer.decode(self._ids, self._skips)
             if not text.endswith(_REPLACEMENT):
                 self._prefix, self._known = text, len(self._ids)
-        given = id if isinstance(id, Sequence) else [id]
-        self._ids += [checked_count("an id", each) for each in given]
+        try:
+            self._ids += as_ids(id if is_sequence(id) else [id]).tolist()
+        except OverflowError as error:
+            raise TypeError(str(error)) from None
         text = tokenizer.decode(self._ids, self._skips)
         if len(text.encode()) <= len(self._prefix.encode()) or text.endswith(_REPLACEMENT):
             return None
@@ -61,10 +65,4 @@ class DecodeStream:
 
 
 def __getattr__(name: str) -> NoReturn:
-    known = ("BPEDecoder", "ByteFallback", "ByteLevel", "CTC", "Decoder", "Fuse", "Metaspace", "Replace", "Sequence")
-    if name in (*known, "Strip", "WordPiece"):
-        raise NotImplementedError(
-            f"decoders.{name}: numbatok reads decoders from a tokenizer.json and has no such object; "
-            "use Tokenizer.decode, or tokenizers.decoders"
-        )
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    refuse("decoders", name)

@@ -1,10 +1,11 @@
 """``tokenizers.Encoding``: what a text became. Its fields are made when they are first asked for."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from numbatok.compat.huggingface.columns import Columns
-from numbatok.compat.huggingface.settings import checked_count, padding
+from numbatok.compat.huggingface.inputs import is_sequence
+from numbatok.compat.huggingface.settings import checked_count, checked_flag, checked_id, checked_text, padding
 
 if TYPE_CHECKING:
     from numbatok.compat.huggingface.calls import Encoded, Short
@@ -180,7 +181,7 @@ class Encoding:
 
     def word_to_tokens(self, word_index: int, sequence_index: int = 0) -> tuple[int, int] | None:
         """(first, the one after the last) of a word's ids."""
-        checked_count("word_index", word_index)
+        checked_id("word_index", word_index)
         columns = self._all
         begin, end = columns.range_of(checked_count("sequence_index", sequence_index))
         first = last = None
@@ -219,17 +220,19 @@ class Encoding:
 
         Raises ValueError where ``stride`` is not smaller than ``max_length``.
         """
-        if direction not in ("left", "right"):
+        if checked_text("direction", direction) not in ("left", "right"):
             raise ValueError(f"Invalid truncation direction value : {direction}")
         counts = checked_count("max_length", max_length), checked_count("stride", stride)
         self._all.truncate(*counts, direction)  # type: ignore[arg-type]
 
     @staticmethod
-    def merge(encodings: "Iterable[Encoding]", growing_offsets: bool = True) -> "Encoding":
+    def merge(encodings: "Sequence[Encoding]", growing_offsets: bool = True) -> "Encoding":
         """Several encodings as one; with ``growing_offsets`` each one's offsets go on where the last one's ended."""
-        merged = Columns.empty()
+        if not is_sequence(encodings):
+            raise TypeError(f"encodings must be a list of Encoding, not {type(encodings).__name__}")
+        merged, growing_offsets = Columns.empty(), checked_flag("growing_offsets", growing_offsets)
         for encoding in encodings:
             if not isinstance(encoding, Encoding):
                 raise TypeError(f"encodings must hold Encoding, not {type(encoding).__name__}")
-            merged.merge(encoding._all.copy(), bool(growing_offsets))
+            merged.merge(encoding._all.copy(), growing_offsets)
         return Encoding._of_columns(merged)

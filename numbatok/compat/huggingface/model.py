@@ -1,22 +1,23 @@
 """What encodings need to know of a tokenizer besides what :class:`numbatok.Tokenizer` says: names of ids, steps."""
 
 import functools
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.added_tokens import AddedToken, AddedTokens
+from numbatok.byte_decoder import DecodeList
 from numbatok.calls import Call
 from numbatok.compat.huggingface.columns import Columns
+from numbatok.compat.huggingface.inputs import as_ids
 from numbatok.engine import Encoded as EngineEncoded
 from numbatok.engine import Engine
 from numbatok.ids import Ids, Offsets
 from numbatok.lists import ListEncoder
 from numbatok.loading import byte_level
+from numbatok.loading.components import flat
 from numbatok.offsets import trimmed_blanks
 from numbatok.parts import Parts
 from numbatok.templates import Piece, Special, Text
@@ -113,22 +114,7 @@ class Model:
     def names(self) -> dict[int, str]:
         """The spelling of each id."""
         names = {number: name for name, number in self.vocab.items()}
-        return names | {token.id: self._sought(token) for token in reversed(self.parts.added_tokens)}
-
-    def _sought(self, token: AddedToken) -> str:
-        """What an added token is in a text where it is looked for, which is also what ``tokenizers`` calls its id."""
-        normalizer = self.parts.normalizer
-        return normalizer.normalize(token.content) if token.normalized and normalizer is not None else token.content
-
-    @functools.cached_property
-    def decoding(self) -> Tokenizer:
-        """The tokenizer to decode with, which makes of added tokens that are looked for normalized just that."""
-        tokens = self.parts.added_tokens
-        sought = {token.id: replace(token, content=self._sought(token)) for token in tokens}
-        if all(sought[token.id].content == token.content for token in tokens):
-            return self.core
-        distinct = {token.content: token for token in sought.values() if token.content}
-        return Tokenizer(replace(self.parts, added_tokens=AddedTokens(distinct.values()), name=""))
+        return names | {token.id: self.parts.sought(token) for token in reversed(self.parts.added_tokens)}
 
     @functools.cached_property
     def _varying(self) -> frozenset[int]:
@@ -144,16 +130,14 @@ class Model:
         """The post-processors, in order."""
         if self.parts.settings is None:
             return (_Processor("TemplateProcessing"),)
-        found = []
-        left = [json.loads(self.parts.settings)["post_processor"]]
-        while left:
-            step = left.pop()
-            if step is not None and step["type"] == "Sequence":
-                left += reversed(step["processors"])
-            elif step is not None:
-                trims = step["type"] in _TRIMMING and step.get("trim_offsets", True)
-                found.append(_Processor(step["type"], trims, step.get("add_prefix_space", True)))
-        return tuple(found)
+        return tuple(
+            _Processor(
+                step["type"],
+                step["type"] in _TRIMMING and step.get("trim_offsets", True),
+                step.get("add_prefix_space", True),
+            )
+            for step in flat(self.parts.sections["post_processor"], "post_processor", "processors")
+        )
 
     @functools.cached_property
     def counts_texts(self) -> bool:
@@ -207,9 +191,59 @@ class Model:
 
     def _string_of(self, number: int, found: str) -> str:
         """The string of an added token as it stands in a text."""
-        normalizer = self.parts.normalizer
         token = next(token for token in self.parts.added_tokens if token.id == number)
-        return normalizer.normalize(found) if token.normalized and normalizer is not None else found
+        return self.parts.sought(replace(token, content=found))
+
+    # --- decoding ---
+
+    @functools.cached_property
+    def joint(self) -> str | None:
+        """What stands between the tokens' own strings in a decoded text; None where those are not what is joined.
+
+        They are in a file with a byte alphabet whose decoder makes no bytes of it.
+        """
+        if self.parts.settings is None or self.parts.vocabulary.options.unit != "byte":
+            return None
+        decoder = self.parts.sections["decoder"]
+        if decoder is None:
+            return " "
+        return None if any(step["type"] == "ByteLevel" for step in flat(decoder, "decoder", "decoders")) else ""
+
+    @functools.cached_property
+    def _decode_list(self) -> DecodeList | None:
+        """What gives the bytes of a list of ids, if texts are made of bytes."""
+        return self.engine.decoder.decode_list if self.joint is None and not self.parts.decoder else None
+
+    @functools.cached_property
+    def _known(self) -> Ids:
+        return np.fromiter(self.names, np.uint32, len(self.names))
+
+    def decode(self, ids: Any, skip_special_tokens: bool) -> str:
+        """The text of ids; those that no token has are passed over. TypeError or OverflowError for what are none."""
+        if type(ids) is list and (decode_list := self._decode_list) is not None:
+            data = decode_list(ids, skip_special_tokens)
+            if data is not None:
+                return data.decode("utf-8", "replace")
+        array = as_ids(ids)
+        if self.joint is not None:
+            skipped = self.parts.skipped if skip_special_tokens else ()
+            numbers = (number for number in array.tolist() if number not in skipped)
+            return self.joint.join([self.names[number] for number in numbers if number in self.names])
+        try:
+            return self.core.decode(array, skip_special_tokens=skip_special_tokens)
+        except ValueError:
+            known = array[np.isin(array, self._known)]
+            return self.core.decode(known, skip_special_tokens=skip_special_tokens)
+
+    def decode_batch(self, sequences: Iterable[Any], skip_special_tokens: bool) -> list[str]:
+        """The text of each sequence of ids."""
+        arrays = [as_ids(ids) for ids in sequences]
+        if self.joint is None:
+            try:
+                return self.core.decode_batch(arrays, skip_special_tokens=skip_special_tokens)
+            except ValueError:
+                pass  # for an id that no token has
+        return [self.decode(ids, skip_special_tokens) for ids in arrays]
 
     # --- post-processing ---
 

@@ -1,7 +1,10 @@
 """Padding and truncation as a ``tokenizers.Tokenizer`` has them: set on the object, fixed for each call."""
 
+import operator
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from numbatok.errors import VocabularyError
 from numbatok.loading.checks import as_object, brief, refuse_unknown
@@ -16,21 +19,44 @@ _STRATEGIES: dict[str, Strategy] = {
 }
 
 
+def checked_text(name: str, value: object) -> str:
+    """A string: TypeError for what is none, UnicodeEncodeError for lone surrogates."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    value.encode()
+    return value
+
+
 def checked_side(direction: str) -> Side:
     """A direction, or the ValueError that ``tokenizers`` raises."""
-    if direction not in _SIDES.values():
+    if checked_text("direction", direction) not in _SIDES.values():
         raise ValueError(f"Unknown `direction`: `{direction}`. Use one of `left` or `right`")
     return direction  # type: ignore[return-value]
 
 
-def checked_count(name: str, value: object) -> int:
-    """A number that Rust takes for a size: TypeError for what is no integer, OverflowError for a negative one."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} must be an integer, not {type(value).__name__}")
-    number: int = value.__index__()
-    if number < 0:
-        raise OverflowError(f"{name} must not be negative, but is {number}")
+def checked_count(name: str, value: object, most: int = (1 << 64) - 1) -> int:
+    """A number as Rust takes it: TypeError for what is no integer, OverflowError below 0 or above ``most``."""
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
+    if not 0 <= number <= most:
+        raise OverflowError(f"{name} must be from 0 to {most}, not {number}")
     return number
+
+
+def checked_id(name: str, value: object) -> int:
+    """An id, or a type id: :func:`checked_count` of 32 bits."""
+    return checked_count(name, value, (1 << 32) - 1)
+
+
+def checked_flag(name: str, value: object) -> bool:
+    """A flag: TypeError for what is no bool, which Rust does not take other values for."""
+    if type(value) is bool:
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    raise TypeError(f"{name} must be a bool, not {type(value).__name__}")
 
 
 class Padding(NamedTuple):
@@ -82,21 +108,19 @@ def padding(
     direction: str, pad_id: int, pad_type_id: int, pad_token: str, length: int | None, pad_to_multiple_of: int | None
 ) -> Padding:
     """Checked arguments of ``enable_padding``."""
-    if not isinstance(pad_token, str):
-        raise TypeError(f"pad_token must be a str, not {type(pad_token).__name__}")
     return Padding(
         None if length is None else checked_count("length", length),
         None if pad_to_multiple_of is None else checked_count("pad_to_multiple_of", pad_to_multiple_of),
-        checked_count("pad_id", pad_id),
-        pad_token,
-        checked_count("pad_type_id", pad_type_id),
+        checked_id("pad_id", pad_id),
+        checked_text("pad_token", pad_token),
+        checked_id("pad_type_id", pad_type_id),
         checked_side(direction),
     )
 
 
 def truncation(max_length: int, stride: int, strategy: str, direction: str) -> Truncation:
     """Checked arguments of ``enable_truncation``."""
-    if strategy not in _STRATEGIES.values():
+    if checked_text("strategy", strategy) not in _STRATEGIES.values():
         raise ValueError(
             f"Unknown `strategy`: `{strategy}`. Use one of `longest_first`, `only_first`, or `only_second`"
         )

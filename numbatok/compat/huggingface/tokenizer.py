@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import threading
-from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from os import PathLike
@@ -12,63 +11,21 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from numbatok.added_tokens import AddedToken as CoreAddedToken
 from numbatok.compat.huggingface import settings as settings_of
+from numbatok.compat.huggingface.absent import NotSupportedError
+from numbatok.compat.huggingface.added_token import AddedToken, as_added
 from numbatok.compat.huggingface.calls import Encoded, Settings, Short, malformed
 from numbatok.compat.huggingface.encoding import Encoding
+from numbatok.compat.huggingface.inputs import as_text, as_words, is_sequence, pair_of_texts, pair_of_words
 from numbatok.compat.huggingface.model import Model
-from numbatok.compat.huggingface.settings import checked_count
+from numbatok.compat.huggingface.settings import checked_flag as flag
+from numbatok.compat.huggingface.settings import checked_id, checked_text
 from numbatok.errors import VocabularyError
 from numbatok.loading import tokenizer_json
 from numbatok.loading.saving import dumps
 from numbatok.loading.saving import write as write_file
 from numbatok.memory import without_collection
 from numbatok.tokenizer import Tokenizer as Core
-
-_INPUTS = "TextEncodeInput must be Union[TextInputSequence, Tuple[InputSequence, InputSequence]]"
-_WORD_INPUTS = (
-    "PreTokenizedEncodeInput must be Union[PreTokenizedInputSequence, Tuple[PreTokenizedInputSequence, "
-    "PreTokenizedInputSequence]]"
-)
-
-
-class AddedToken:
-    """A token to be found in texts as it is; ``normalized`` is by default what ``special`` is not."""
-
-    def __init__(
-        self,
-        content: str = "",
-        single_word: bool = False,
-        lstrip: bool = False,
-        rstrip: bool = False,
-        normalized: bool | None = None,
-        special: bool = False,
-    ) -> None:
-        if not isinstance(content, str):
-            raise TypeError(f"content must be a str, not {type(content).__name__}")
-        self.content = content
-        self.single_word, self.lstrip, self.rstrip, self.special = single_word, lstrip, rstrip, special
-        self._normalized = normalized
-
-    @property
-    def normalized(self) -> bool:
-        """Whether it is looked for in the normalized text."""
-        return not self.special if self._normalized is None else self._normalized
-
-    def __str__(self) -> str:
-        return self.content
-
-    def __eq__(self, other: object) -> bool:
-        return repr(self) == repr(other) if isinstance(other, AddedToken) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.content)
-
-    def __repr__(self) -> str:
-        flags = ", ".join(
-            f"{name}={getattr(self, name)}" for name in ("rstrip", "lstrip", "single_word", "normalized", "special")
-        )
-        return f"AddedToken({json.dumps(self.content, ensure_ascii=False)}, {flags})"
 
 
 class Tokenizer:
@@ -77,7 +34,7 @@ class Tokenizer:
     Made by :meth:`from_file`, :meth:`from_str`, :meth:`from_buffer` and :meth:`from_pretrained`, or from a tokenizer
     that is there already by :meth:`from_numbatok` and :meth:`from_huggingface`. Results are those of ``tokenizers``,
     but: fields of encodings are made when they are asked for, so ``encode_batch_fast`` has all that ``encode_batch``
-    has; and where ``tokenizers`` panics there is a ValueError.
+    has; where ``tokenizers`` panics there is a ValueError, and a TypeError where it prints that it ignores an option.
 
     Padding, truncation and added tokens are the object's. Each call takes them as they are when it begins, so threads
     may share an object, and change it, safely.
@@ -133,14 +90,19 @@ class Tokenizer:
                 sections |= {"padding": None, "truncation": None}
             return Settings(Model(Core(tokenizer_json.build(sections, name))), padding, truncation)
 
-        return cls._of(without_collection(made))
+        try:
+            return cls._of(without_collection(made))
+        except VocabularyError as error:
+            raise NotSupportedError.of(error) from None
 
     @classmethod
     def from_str(cls, json: str) -> "Tokenizer":
-        """Load the content of a ``tokenizer.json``; VocabularyError, a ValueError, for what is not supported."""
-        if not isinstance(json, str):
-            raise TypeError(f"json must be a str, not {type(json).__name__}")
-        return cls._from_json(json.encode("utf-8", "surrogatepass"), "")
+        """Load the content of a ``tokenizer.json``.
+
+        What is not supported, or broken, raises an error that is a ValueError, as in ``tokenizers``, and a
+        NotImplementedError.
+        """
+        return cls._from_json(checked_text("json", json).encode(), "")
 
     @classmethod
     def from_buffer(cls, buffer: bytes) -> "Tokenizer":
@@ -160,8 +122,8 @@ class Tokenizer:
             return cls.from_numbatok(Core.from_file(path))
         try:
             return cls._from_json(content, str(path))
-        except VocabularyError as error:
-            raise VocabularyError(f"{os.fspath(path)}: {error}") from None
+        except NotSupportedError as error:
+            raise NotSupportedError(f"{os.fspath(path)}: {error}") from None
 
     @classmethod
     def from_pretrained(cls, identifier: str, revision: str = "main", token: str | None = None) -> "Tokenizer":
@@ -186,7 +148,7 @@ class Tokenizer:
         content = json.loads(dumps(now.model.parts))
         content["truncation"] = None if now.truncation is None else now.truncation.to_json()
         content["padding"] = None if now.padding is None else now.padding.to_json()
-        if pretty:
+        if flag("pretty", pretty):
             return json.dumps(content, ensure_ascii=False, indent=2)
         return json.dumps(content, ensure_ascii=False, separators=(",", ":"))
 
@@ -208,6 +170,7 @@ class Tokenizer:
 
     def enable_padding(
         self,
+        *,
         direction: str = "right",
         pad_id: int = 0,
         pad_type_id: int = 0,
@@ -232,7 +195,7 @@ class Tokenizer:
         return None if now is None else now._asdict()
 
     def enable_truncation(
-        self, max_length: int, stride: int = 0, strategy: str = "longest_first", direction: str = "right"
+        self, max_length: int, *, stride: int = 0, strategy: str = "longest_first", direction: str = "right"
     ) -> None:
         """Truncate encodings to ``max_length`` ids, special tokens of the template among them, from the next call on.
 
@@ -267,35 +230,38 @@ class Tokenizer:
     @encode_special_tokens.setter
     def encode_special_tokens(self, value: bool) -> None:
         with self._lock:
-            self._change(specials_as_text=bool(value))
+            self._change(specials_as_text=flag("encode_special_tokens", value))
 
     # --- vocabulary ---
 
     def token_to_id(self, token: str) -> int | None:
         """The id of a token in the vocabulary's spelling, or None."""
-        if not isinstance(token, str):
-            raise TypeError(f"token must be a str, not {type(token).__name__}")
-        return self._settings.model.full_vocab.get(token)
+        return self._settings.model.full_vocab.get(checked_text("token", token))
 
     def id_to_token(self, id: int) -> str | None:
         """The token of an id in the vocabulary's spelling, or None."""
-        return self._settings.model.names.get(checked_count("id", id))
+        return self._settings.model.names.get(checked_id("id", id))
 
     def get_vocab(self, with_added_tokens: bool = True) -> dict[str, int]:
         """The id of each token in the vocabulary's spelling."""
         model = self._settings.model
-        return dict(model.full_vocab if with_added_tokens else model.vocab)
+        return dict(model.full_vocab if flag("with_added_tokens", with_added_tokens) else model.vocab)
 
     def get_vocab_size(self, with_added_tokens: bool = True) -> int:
         """How many tokens there are."""
         model = self._settings.model
-        return len(model.full_vocab if with_added_tokens else model.vocab)
+        return len(model.full_vocab if flag("with_added_tokens", with_added_tokens) else model.vocab)
 
     def get_added_tokens_decoder(self) -> dict[int, AddedToken]:
         """The added tokens by their ids."""
         return {
             token.id: AddedToken(
-                token.content, token.single_word, token.lstrip, token.rstrip, token.normalized, token.special
+                token.content,
+                single_word=token.single_word,
+                lstrip=token.lstrip,
+                rstrip=token.rstrip,
+                normalized=token.normalized,
+                special=token.special,
             )
             for token in self._settings.model.parts.added_tokens
         }
@@ -311,7 +277,7 @@ class Tokenizer:
     def _add(self, tokens: Sequence[Any], special: bool) -> int:
         if isinstance(tokens, str) or not isinstance(tokens, Iterable):
             raise TypeError(f"tokens must be a list of str or AddedToken, not {type(tokens).__name__}")
-        wanted = [_as_added(token, special) for token in tokens]
+        wanted = [as_added(token, special) for token in tokens]
         with self._lock:
             core, before = self._settings.model.core, dict.fromkeys(self._settings.model.parts.added_tokens)
             known = {replace(token, id=0) for token in before}
@@ -335,7 +301,7 @@ class Tokenizer:
 
     def num_special_tokens_to_add(self, is_pair: bool) -> int:
         """How many special tokens the template puts around a text, or a pair."""
-        return self._settings.model.specials_added(bool(is_pair))
+        return self._settings.model.specials_added(flag("is_pair", is_pair))
 
     # --- encoding ---
 
@@ -348,18 +314,21 @@ class Tokenizer:
     ) -> Encoding:
         """The encoding of a text, or of a pair; with ``is_pretokenized`` of texts that come as lists of words."""
         now = self._settings
+        if add_special_tokens is not True or is_pretokenized is not False:
+            add_special_tokens = flag("add_special_tokens", add_special_tokens)
+            is_pretokenized = flag("is_pretokenized", is_pretokenized)
         if type(sequence) is str and pair is None and not is_pretokenized and now.is_plain:
-            encode = now.model.short_encoder(bool(add_special_tokens), now.specials_as_text)
+            encode = now.model.short_encoder(add_special_tokens, now.specials_as_text)
             if encode is not None:
                 try:
                     ids = encode(sequence)
                 except UnicodeEncodeError as error:
                     raise malformed(error) from None
-                return Encoding._of_row(Short(now, sequence, bool(add_special_tokens), ids), 0)
-        as_text = _as_words if is_pretokenized else _as_text
-        first = as_text(sequence)
-        seconds = None if pair is None else [as_text(pair)]
-        made = Encoded(now, [first], seconds, bool(add_special_tokens), bool(is_pretokenized))
+                return Encoding._of_row(Short(now, sequence, add_special_tokens, ids), 0)
+        checked = as_words if is_pretokenized else as_text
+        first = checked(sequence)
+        seconds = None if pair is None else [checked(pair)]
+        made = Encoded(now, [first], seconds, add_special_tokens, is_pretokenized)
         made.pad(made.longest)
         return Encoding._of_row(made, 0)
 
@@ -370,12 +339,12 @@ class Tokenizer:
         if isinstance(input, str) or not isinstance(input, Sequence | np.ndarray):
             raise TypeError(f"input must be a list of texts or of pairs of texts, not {type(input).__name__}")
         now = self._settings
-        options = bool(add_special_tokens), bool(is_pretokenized)
+        options = flag("add_special_tokens", add_special_tokens), flag("is_pretokenized", is_pretokenized)
         if not is_pretokenized and set(map(type, input)) == {str}:
             made = Encoded(now, list(input), None, *options)
             made.pad(made.longest)
             return [Encoding._of_row(made, row) for row in range(len(input))]
-        pairs = [_pair_of_words(each) if is_pretokenized else _pair_of_texts(each) for each in input]
+        pairs = [pair_of_words(each) if is_pretokenized else pair_of_texts(each) for each in input]
         groups: dict[bool, list[int]] = {}
         for index, (_, second) in enumerate(pairs):
             groups.setdefault(second is not None, []).append(index)
@@ -406,10 +375,10 @@ class Tokenizer:
         self, encoding: Encoding, pair: Encoding | None = None, add_special_tokens: bool = True
     ) -> Encoding:
         """Truncate encodings, put them in the template, and pad, as :meth:`encode` does in the end."""
-        for each in (encoding, pair):
-            if each is not None and not isinstance(each, Encoding):
+        for each in (encoding,) if pair is None else (encoding, pair):
+            if not isinstance(each, Encoding):
                 raise TypeError(f"an encoding must be an Encoding, not {type(each).__name__}")
-        now, special = self._settings, bool(add_special_tokens)
+        now, special = self._settings, flag("add_special_tokens", add_special_tokens)
         first, second = encoding._all.copy(), None if pair is None else pair._all.copy()
         now.truncate(first, second, special)
         done = now.model.process(first, second, special)
@@ -440,33 +409,21 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int], skip_special_tokens: bool = True) -> str:
         """The text of ids; those that no token has are passed over."""
-        return self._decode(self._settings.model, ids, bool(skip_special_tokens))
+        if type(skip_special_tokens) is not bool:
+            skip_special_tokens = flag("skip_special_tokens", skip_special_tokens)
+        return self._settings.model.decode(ids, skip_special_tokens)
 
     def decode_batch(self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True) -> list[str]:
         """The text of each sequence of ids."""
-        model = self._settings.model
-        if isinstance(sequences, str) or not isinstance(sequences, Iterable):
+        if not is_sequence(sequences):
             raise TypeError(f"sequences must be a list of lists of ids, not {type(sequences).__name__}")
-        arrays = [_as_ids(ids) for ids in sequences]
-        try:
-            return model.decoding.decode_batch(arrays, skip_special_tokens=bool(skip_special_tokens))
-        except ValueError:
-            return [self._decode(model, ids, bool(skip_special_tokens)) for ids in arrays]
+        return self._settings.model.decode_batch(sequences, flag("skip_special_tokens", skip_special_tokens))
 
     async def async_decode_batch(
         self, sequences: Sequence[Sequence[int]], skip_special_tokens: bool = True
     ) -> list[str]:
         """:meth:`decode_batch` in another thread."""
         return await asyncio.to_thread(self.decode_batch, sequences, skip_special_tokens)
-
-    @staticmethod
-    def _decode(model: Model, ids: Any, skip_special_tokens: bool) -> str:
-        array = _as_ids(ids)
-        try:
-            return model.decoding.decode(array, skip_special_tokens=skip_special_tokens)
-        except ValueError:
-            known = array[np.isin(array, np.fromiter(model.names, np.uint32, len(model.names)))]
-            return model.decoding.decode(known, skip_special_tokens=skip_special_tokens)
 
     # --- what is not there ---
 
@@ -515,70 +472,3 @@ class Tokenizer:
 def _made(core: Core, padding: Any, truncation: Any, specials_as_text: bool) -> Tokenizer:
     """An unpickled tokenizer."""
     return Tokenizer._of(Settings(Model(core), padding, truncation, specials_as_text))
-
-
-def _as_added(token: Any, special: bool) -> CoreAddedToken:
-    """A token to be added, without an id; AddedTokens of ``tokenizers`` do as well."""
-    if isinstance(token, str):
-        return CoreAddedToken(token, 0, special, normalized=not special)
-    try:
-        flags = {name: bool(getattr(token, name)) for name in ("lstrip", "rstrip", "single_word", "normalized")}
-        if special and isinstance(token, AddedToken) and token._normalized is None:
-            flags["normalized"] = False
-        return CoreAddedToken(token.content, 0, special or bool(token.special), **flags)
-    except AttributeError:
-        raise TypeError(f"a token must be a str or an AddedToken, not {type(token).__name__}") from None
-
-
-def _as_ids(ids: Any) -> "np.ndarray[Any, np.dtype[np.uint32]]":
-    """Ids as an array: TypeError for what are none, OverflowError for negative or too large ones."""
-    if isinstance(ids, str | bytes) or not hasattr(ids, "__len__"):
-        raise TypeError(f"ids must be a sequence of integers, not {type(ids).__name__}")
-    if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu":
-        if len(ids) and (ids.min() < 0 or ids.max() > 0xFFFFFFFF):
-            raise OverflowError("an id must be from 0 to 2**32 - 1")
-        return ids.astype(np.uint32, copy=False)
-    try:
-        numbers = array("I", ids)
-    except OverflowError:
-        raise OverflowError("an id must be from 0 to 2**32 - 1") from None
-    except TypeError:
-        raise TypeError("ids must be integers") from None
-    return np.frombuffer(numbers, np.uint32) if numbers else np.empty(0, np.uint32)
-
-
-def _as_text(sequence: Any) -> str:
-    if not isinstance(sequence, str):
-        raise TypeError(f"TextInputSequence must be str, not {type(sequence).__name__}")
-    return sequence
-
-
-def _as_words(sequence: Any) -> list[str]:
-    if isinstance(sequence, np.ndarray) and sequence.ndim == 1 and sequence.dtype.kind in "UO":
-        sequence = sequence.tolist()
-    if not isinstance(sequence, list | tuple) or not all(isinstance(word, str) for word in sequence):
-        raise TypeError("PreTokenizedInputSequence must be Union[List[str], Tuple[str]]")
-    return list(sequence)
-
-
-def _pair_of_texts(input: Any) -> tuple[Any, Any]:
-    """(text, second text or None) of one input of a batch."""
-    if isinstance(input, str):
-        return _as_text(input), None
-    if isinstance(input, tuple | list) and len(input) == 2 and all(isinstance(each, str) for each in input):
-        return _as_text(input[0]), _as_text(input[1])
-    raise TypeError(_INPUTS)
-
-
-def _pair_of_words(input: Any) -> tuple[Any, Any]:
-    """(words, second text's words or None) of one input of a batch."""
-    try:
-        return _as_words(input), None
-    except TypeError:
-        pass
-    if isinstance(input, tuple | list) and len(input) == 2:
-        try:
-            return _as_words(input[0]), _as_words(input[1])
-        except TypeError:
-            pass
-    raise TypeError(_WORD_INPUTS)

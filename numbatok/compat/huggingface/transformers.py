@@ -7,10 +7,12 @@ whatever method, it is read again.
 
 import copy
 import functools
+import inspect
 import os
+import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -41,8 +43,28 @@ def _library() -> Any:
     try:
         from transformers import tokenization_utils_tokenizers
     except ImportError as error:
-        raise ImportError(f"this needs transformers 5 or newer: pip install numbatok[transformers] ({error})") from None
+        version = getattr(sys.modules.get("transformers"), "__version__", None)
+        found = str(error) if version is None else f"{version} is installed"
+        raise ImportError(f"this needs transformers 5 or newer ({found}): pip install numbatok[transformers]") from None
     return tokenization_utils_tokenizers
+
+
+@functools.cache
+def _options(method: str) -> dict[str, Any]:
+    """The options of a method of transformers' own tokenizers, with their defaults."""
+    parameters = inspect.signature(getattr(_library().TokenizersBackend, method)).parameters.values()
+    return {parameter.name: parameter.default for parameter in parameters if parameter.default is not parameter.empty}
+
+
+def _warn_of_unknown(options: Iterable[str], known: Collection[str]) -> None:
+    """Say that transformers passes over options that it does not know."""
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        warnings.warn(
+            f"transformers knows no option {', '.join(unknown)} of its tokenizers, which does nothing",
+            UserWarning,
+            stacklevel=4,  # of what calls the tokenizer
+        )
 
 
 class NumbatokTokenizer:
@@ -77,10 +99,11 @@ class NumbatokTokenizer:
         return count
 
     def _encode_plus(self, text: Any, text_pair: Any = None, **options: Any) -> Any:
+        _warn_of_unknown(options, (*_options("_encode_plus"), "sanitize_control_tokens"))
         model = None if options.get("sanitize_control_tokens") else self._read_backend()
         if model is None:
             return super()._encode_plus(text, text_pair, **options)  # type: ignore[misc]
-        made = self._encode_to_arrays(model, text, text_pair, options)
+        made = self._encode_to_arrays(model, text, text_pair, {**_options("_encode_plus"), **options})
         if made is not None:
             return made
         # Its own code, for this call with a backend of numbatok's: no thread sees another one's settings.
@@ -116,7 +139,7 @@ class NumbatokTokenizer:
         split = options.get("split_special_tokens")
         backend.encode_special_tokens = self.split_special_tokens if split is None else split
         settings = backend._settings
-        made = Encoded(settings, firsts, seconds, bool(options.get("add_special_tokens", True)), False)
+        made = Encoded(settings, firsts, seconds, bool(options["add_special_tokens"]), False)
         made.pad(made.longest)
         lengths = np.diff(made.edges)
         width = max(made.width, made.longest)
@@ -145,15 +168,30 @@ class NumbatokTokenizer:
 
     def decode(self, token_ids: Any, skip_special_tokens: bool = False, **options: Any) -> Any:
         """The text of ids, or of many sequences of ids those of each; see transformers."""
+        options = self._known_of(options)
         texts = self._decode_many(token_ids, skip_special_tokens, options)
         return super().decode(token_ids, skip_special_tokens, **options) if texts is None else texts  # type: ignore[misc]
 
     def batch_decode(self, sequences: Any, skip_special_tokens: bool = False, *arguments: Any, **options: Any) -> Any:
         """The text of each sequence of ids; see transformers."""
+        options = self._known_of(options)
         texts = None if arguments else self._decode_many(sequences, skip_special_tokens, options)
         if texts is None:
             return super().batch_decode(sequences, skip_special_tokens, *arguments, **options)  # type: ignore[misc]
         return texts
+
+    def _known_of(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The options of decoding that transformers knows, with a warning of others, unless the class has own ones."""
+        if not options or not self._decodes_plainly(("decode", "_decode")):
+            return options
+        known = {"clean_up_tokenization_spaces", "use_source_tokenizer"}
+        _warn_of_unknown(options, known)
+        return {name: value for name, value in options.items() if name in known}
+
+    def _decodes_plainly(self, methods: tuple[str, ...]) -> bool:
+        """Whether the class has these methods of transformers' own."""
+        base, plain = _base_of(type(self)), _library().TokenizersBackend
+        return all(getattr(base, method) is getattr(plain, method) for method in methods)
 
     def _decode_many(self, sequences: Any, skip_special_tokens: bool, options: dict[str, Any]) -> list[str] | None:
         """The text of each sequence of ids; None where transformers' own code has to look at what they are."""
@@ -166,7 +204,7 @@ class NumbatokTokenizer:
         if model is None:
             return None
         try:
-            return Tokenizer._of(Settings(model)).decode_batch(sequences, bool(skip_special_tokens))
+            return model.decode_batch(sequences, bool(skip_special_tokens))
         except (TypeError, OverflowError):
             return None
 
@@ -185,12 +223,11 @@ class NumbatokTokenizer:
             text: str = own._decode(token_ids, skip_special_tokens, clean_up_tokenization_spaces, **options)
             return text
         ids = [token_ids] if isinstance(token_ids, int) else token_ids
-        return Tokenizer._decode(model, ids, bool(skip_special_tokens))
+        return model.decode(ids, bool(skip_special_tokens))
 
     def _model_to_decode(self: Any, cleans: bool | None, methods: tuple[str, ...]) -> Model | None:
         """What decodes, if the class has these methods of transformers' own, and texts are not cleaned up after."""
-        base, plain = _base_of(type(self)), _library().TokenizersBackend
-        if any(getattr(base, method) is not getattr(plain, method) for method in methods):
+        if not self._decodes_plainly(methods):
             return None
         if self.clean_up_tokenization_spaces if cleans is None else cleans:
             return None
@@ -308,20 +345,20 @@ def from_transformers(tokenizer: Any, **options: Any) -> Any:
 # --- AutoTokenizer ---
 
 _lock = threading.Lock()
-_before: Any = None  # what AutoTokenizer.from_pretrained was before it was replaced
+_patch: "_Patch | None" = None  # the one that is there
 
 
 def _original(auto: Any) -> Callable[..., Any]:
     """``AutoTokenizer.from_pretrained`` as it is without a patch."""
-    found: Callable[..., Any] = auto.from_pretrained if _before is None else _before.__get__(None, auto)
+    found: Callable[..., Any] = auto.from_pretrained if _patch is None else _patch.before.__get__(None, auto)
     return found
 
 
 class _Patch:
     """What ``patch_transformers`` returns: a context that ends with the patch, if it began with it."""
 
-    def __init__(self, is_first: bool) -> None:
-        self._is_first = is_first
+    before: Any = None  # what AutoTokenizer.from_pretrained was
+    during: Any = None  # what it is meanwhile
 
     def __enter__(self) -> "_Patch":
         return self
@@ -329,7 +366,7 @@ class _Patch:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._is_first:
+        if _patch is self:
             unpatch_transformers()
 
 
@@ -341,35 +378,40 @@ def patch_transformers() -> _Patch:
     >>> with patch_transformers():
     ...     tokenizer = AutoTokenizer.from_pretrained("gpt2")
     """
-    global _before
+    global _patch
     _library()
     from transformers import AutoTokenizer
 
+    made = _Patch()
     with _lock:
-        if _before is not None:
-            return _Patch(is_first=False)
-        before = AutoTokenizer.__dict__["from_pretrained"]
+        if _patch is not None:
+            return made
+        before = made.before = AutoTokenizer.__dict__["from_pretrained"]
 
-        @functools.wraps(before.__func__)
+        @functools.wraps(getattr(before, "__func__", before))
         def from_pretrained(cls: Any, *arguments: Any, **options: Any) -> Any:
-            tokenizer = before.__func__(cls, *arguments, **options)
+            tokenizer = before.__get__(None, cls)(*arguments, **options)
+            if _patch is not made:  # someone else has put something around this, which is still there
+                return tokenizer
             try:
                 return _adopt(tokenizer)
             except (NotImplementedError, VocabularyError):
                 return tokenizer
 
-        AutoTokenizer.from_pretrained = classmethod(from_pretrained)
-        _before = before
-    return _Patch(is_first=True)
+        made.during = classmethod(from_pretrained)
+        AutoTokenizer.from_pretrained = made.during
+        _patch = made
+    return made
 
 
 def unpatch_transformers() -> None:
     """Let ``AutoTokenizer.from_pretrained`` be what it was; tokenizers that it gave meanwhile stay as they are."""
-    global _before
+    global _patch
     with _lock:
-        if _before is None:
+        if _patch is None:
             return
         from transformers import AutoTokenizer
 
-        AutoTokenizer.from_pretrained = _before
-        _before = None
+        if AutoTokenizer.__dict__["from_pretrained"] is _patch.during:
+            AutoTokenizer.from_pretrained = _patch.before
+        _patch = None

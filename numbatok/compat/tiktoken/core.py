@@ -40,8 +40,6 @@ _Result = TypeVar("_Result")
 _ALL: Literal["all"] = "all"
 
 _MOST = (1 << 32) - 1
-_FEW = 256  # ids up to which bytes from a list, joined, come before a kernel's
-_MOST_TABLE = 1 << 20
 
 
 class Encoding:
@@ -132,9 +130,10 @@ class Encoding:
         self._tokenizer = tokenizer
         self._special = SpecialTokens(special_tokens, tokenizer.special_tokens)
         self._encoder: ListEncoder | None = None
-        self._refusing: Callable[[str], list[int]] | None = None
-        self._ordinary: Callable[[str], list[int]] | None = None
-        self._table: list[bytes | None] | None = None
+        # What the usual calls come down to, once the compiled side is there.
+        self._ordinary: Callable[[str], list[int]] = self._first_ordinary
+        self._refusing: Callable[[str], list[int]] = self._first_refusing
+        self._decode_list: Callable[[list[Any], bool], bytes | None] = self._first_decode_list
 
     def _start(self) -> "ListEncoder":
         """The compiled side, with what it has to do in the usual calls."""
@@ -145,18 +144,23 @@ class Encoding:
             self._encoder = ListEncoder(engine, self.n_vocab)
         return self._encoder
 
-    def _start_ordinary(self) -> Callable[[str], list[int]]:
-        """What encodes a text that has ordinary text only."""
-        self._ordinary = (self._encoder or self._start()).under((NOTHING, NOTHING))
-        return self._ordinary
+    def _first_ordinary(self, text: str) -> list[int]:
+        """The ids of a text that has ordinary text only."""
+        self._ordinary = self._start().under((NOTHING, NOTHING))
+        return self._ordinary(text)
 
-    def _start_refusing(self) -> Callable[[str], list[int]]:
-        """What encodes a text that may have no special token."""
+    def _first_refusing(self, text: str) -> list[int]:
+        """The ids of a text that may have no special token."""
         if self._special.finds_all:
-            self._refusing = (self._encoder or self._start()).under((NOTHING, self._special.found))
+            self._refusing = self._start().under((NOTHING, self._special.found))
         else:
             self._refusing = functools.partial(self._encode, allowed_special=NOTHING, disallowed_special=_ALL)
-        return self._refusing
+        return self._refusing(text)
+
+    def _first_decode_list(self, tokens: list[Any], skip_special_tokens: bool) -> bytes | None:
+        """The bytes of a list of ids, or None."""
+        self._decode_list = self._start().engine.decoder.decode_list
+        return self._decode_list(tokens, skip_special_tokens)
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
@@ -189,9 +193,7 @@ class Encoding:
         >>> encoding.encode_ordinary("hello world")
         [31373, 995]
         """
-        if type(text) is not str:  # nor is it of a subclass, mostly
-            _check_text(text)
-        return (self._ordinary or self._start_ordinary())(text)
+        return self._ordinary(text)
 
     def encode(
         self, text: str, *, allowed_special: Allowed = NOTHING, disallowed_special: Disallowed = _ALL
@@ -207,15 +209,14 @@ class Encoding:
         >>> encoding.encode("<|endoftext|>", disallowed_special=())
         [27, 91, 437, 1659, 5239, 91, 29]
         """
-        if type(text) is str:
-            try:
-                if allowed_special is NOTHING and disallowed_special is _ALL:
-                    return (self._refusing or self._start_refusing())(text)
-                policy = self._special.for_kernel(allowed_special, disallowed_special)
-                if policy is not None:
-                    return (self._encoder or self._start()).under(policy)(text)
-            except DisallowedToken:
-                pass
+        try:
+            if allowed_special is NOTHING and disallowed_special is _ALL:
+                return self._refusing(text)
+            policy = self._special.for_kernel(allowed_special, disallowed_special)
+            if policy is not None:
+                return (self._encoder or self._start()).under(policy)(text)
+        except DisallowedToken:
+            pass
         return self._encode(text, allowed_special, disallowed_special)
 
     def encode_to_numpy(
@@ -316,13 +317,8 @@ class Encoding:
         >>> encoding.decode_bytes([31373, 995])
         b'hello world'
         """
-        if type(tokens) is list and 0 < len(tokens) <= _FEW:
-            try:
-                if min(tokens) >= 0:
-                    table = self._table or self._make_table()
-                    return b"".join([table[id] for id in tokens])  # type: ignore[misc]
-            except (TypeError, ValueError, IndexError):
-                pass  # of which the reason is found below
+        if type(tokens) is list and (data := self._decode_list(tokens, False)) is not None:
+            return data
         ids = _as_array(tokens)
         if not ids:
             return b""
@@ -338,7 +334,8 @@ class Encoding:
         >>> encoding.decode([31373, 995])
         'hello world'
         """
-        return self.decode_bytes(tokens).decode("utf-8", errors)
+        data = self._decode_list(tokens, False) if type(tokens) is list else None
+        return (self.decode_bytes(tokens) if data is None else data).decode("utf-8", errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
         """The bytes of one id, special or not; exceptions as of :meth:`decode_bytes`.
@@ -422,11 +419,6 @@ class Encoding:
         """The bytes of each id. Of two special tokens with one id the first counts."""
         specials = {id: token.encode() for token, id in reversed(self._special_tokens.items())}
         return specials | {rank: token for token, rank in self._mergeable_ranks.items()}
-
-    def _make_table(self) -> list[bytes | None]:
-        """The bytes of each id at its place, None where there is no such id; only the first of very large ids."""
-        self._table = [self._bytes_of.get(id) for id in range(min(self.n_vocab, _MOST_TABLE))]
-        return self._table
 
     @functools.cached_property
     def _completions(self) -> Completions:
