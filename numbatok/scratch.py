@@ -55,6 +55,9 @@ class Scratch:
         self.made: list[list[int]] = []  # where kernels.lists puts what it makes
         self.listing = np.array([0, 0, id(self.made)], np.int64)
         self.listing_address = address_of(self.listing)
+        #: What :mod:`numbatok.offsets` keeps here for short texts: (address, array) of a plan, and what these point to.
+        self.plans: dict[tuple[bool, str], tuple[int, npt.NDArray[np.int64]]] = {}
+        self.kept_plans: list[npt.NDArray[np.int64]] = []
         self.record[dtypes.WORK_UNTIL] = dtypes.NO_UNTIL
         self.record[dtypes.WORK_LEFT] = PAUSE_BYTES
         self.record[dtypes.WORK_TASK] = -1

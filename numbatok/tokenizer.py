@@ -447,7 +447,7 @@ class Tokenizer:
         engine = self._engine or self._start()
         seconds = None if pair is None else [pair]
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
-        call = Call(actions, errors, bool(add_special_tokens), num_threads)
+        call = Call(actions, errors, bool(add_special_tokens), num_threads, aligned=True)
         try:
             encoded = engine.encode_batch([text], seconds, call)
             places = engine.locator.locate(encoded, [text], seconds, unit, actions)
@@ -550,7 +550,7 @@ class Tokenizer:
         """What :meth:`encode_batch` returns, once its arguments are checked."""
         documents, seconds, validity = without_nulls(documents, seconds)
         try:
-            encoded = engine.encode_batch(documents, seconds, call)
+            encoded = engine.encode_batch(documents, seconds, call._replace(aligned=unit is not None))
             places = None if unit is None else engine.locator.locate(encoded, documents, seconds, unit, call.actions)
         except DisallowedToken as found:
             where = f" at index {index_given(documents, found.document)} of the batch"
