@@ -55,7 +55,7 @@ class Locator:
         self, source: Any, actions: npt.NDArray[np.uint8], special: bool, unit: OffsetUnit
     ) -> tuple[Ids, Places] | None:
         """(ids, offsets) of a short ``str``; None where more is to be done than one call for each can do."""
-        if not self._is_direct or (self._parts.trims and (self._flagged or not self._trim_at_once(special))):
+        if not self._is_direct or (self._parts.trims and not self._trim_at_once(special)):
             return None
         engine = self._engine
         scratch = engine._take()  # dropped after an exception
@@ -82,10 +82,11 @@ class Locator:
         plan[offset_plan.PLAN_IN_BYTES] = unit == "byte"
         if self._parts.trims:
             plan[offset_plan.PLAN_TRIM] = self._trim_at_once(special)
-        tables = (offset_plan.PLAN_IDS, scratch.small_output), (offset_plan.PLAN_OFFSETS, places)
-        for field, array in tables:
+        noted = np.empty((len(places) if self._parts.trims and self._flagged else 0, 3), np.int64)
+        fields = offset_plan.PLAN_IDS, offset_plan.PLAN_OFFSETS, offset_plan.PLAN_SPACES
+        for field, array in zip(fields, (scratch.small_output, places, noted), strict=True):
             plan[field], plan[field + 1] = address_of(array), array.size
-        scratch.kept_plans.append(plan)
+        scratch.kept_plans += [plan, noted]
         scratch.plans[special, unit] = address_of(plan), places
         return scratch.plans[special, unit]
 
@@ -96,7 +97,7 @@ class Locator:
     def _trim_at_once(self, has_specials: bool) -> int:
         """What is trimmed of texts as they are, in the kernel's words; 0 where there is not one trim."""
         trims = self._parts.trims
-        return _trim_code(trims[0], False) if len(trims) == 1 and not (trims[0].behind and has_specials) else 0
+        return _trim_code(trims[0], has_specials and bool(trims[0].behind)) if len(trims) == 1 else 0
 
     def locate(
         self,

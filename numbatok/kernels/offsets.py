@@ -56,6 +56,8 @@ def locate_tokens(work, plan):
     adds_up = field(plan, PLAN_ADDS_UP) != 0 and len(words) == 0
     first_document = field(plan, PLAN_FIRST)
     set_field(plan, PLAN_FIRST, 0)
+    if first_document == 0:
+        set_field(plan, PLAN_SPACES_USED, 0)
     for document in range(first_document, count):
         begin = at(ends, document - 1) if document > 0 else np.int64(0)
         end = at(ends, document)

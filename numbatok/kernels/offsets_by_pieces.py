@@ -36,6 +36,7 @@ from numbatok.kernels.offset_plan import (
     INFO_CHARACTERS,
     INFO_CHARACTERS_SHIFT,
     INFO_ENDS_INSIDE,
+    INFO_LENGTH,
     INFO_VARIES,
     MISPLACED,
     PLAN_ADDS_UP,
@@ -223,19 +224,24 @@ def _deal_bytes(plan, row, text, length, begin, end, place, last_place, known, c
     """Locate the ids of the bytes from ``begin`` to ``end``; returns what :func:`_deal_units` does."""
     ids = table(plan, PLAN_IDS, np.uint32)
     info = table(plan, PLAN_INFO, np.uint64)
+    source = array_at(text, length, np.uint8)
+    while known < begin:  # pieces that were removed
+        count += not is_inside(source, known)
+        known += 1
     position = begin
     while position < end and place < last_place:
         number = np.int64(at(ids, place))
         word = np.int64(at(info, number)) if number < len(info) else np.int64(INFO_VARIES)
-        stop = min(position + _length_of(plan, number), end)
         if known == position and word & (INFO_VARIES | INFO_BEGINS_INSIDE | INFO_ENDS_INSIDE) == 0:
+            stop = min(position + (word & INFO_LENGTH), end)
             following = count + (word >> INFO_CHARACTERS_SHIFT & INFO_CHARACTERS)
             _put_span(plan, row, text, length, place, position, stop, count, following)
             known, count = stop, following
         else:
+            stop = min(position + _length_of(plan, number), end)
             known, count = _put_bytes(plan, row, text, length, place, position, stop, known, count)
             while known < stop:
-                count += not is_inside(array_at(text, length, np.uint8), known)
+                count += not is_inside(source, known)
                 known += 1
         position = stop
         place += 1

@@ -233,11 +233,15 @@ class Replace(Normalizer):
             normal = "".join(parts)
         if not len(begins):
             return normal, None
-        # Times that each character stands in the normal text: none in a match, but the last as often as is put there.
-        times = np.zeros(len(text) + 1, np.int64)
-        times[begins] += 1
-        times[ends] -= 1
-        times = 1 - np.cumsum(times[:-1])
+        # Of a match the last character stands in the normal text, as often as is put there.
+        edges = np.zeros(len(text) + 1, np.int8)
+        edges[begins] += 1
+        edges[ends] -= 1
+        stays = np.cumsum(edges[:-1], dtype=np.int8) == 0
+        if len(self.content) == 1:
+            stays[ends - 1] = True
+            return normal, np.flatnonzero(stays)
+        times = stays.astype(np.int64)
         times[ends - 1] = len(self.content)
         return normal, np.repeat(np.arange(len(text)), times)
 
