@@ -84,7 +84,8 @@ class Locator:
             plan[offset_plan.PLAN_TRIM] = self._trim_at_once(special)
         noted = np.empty((len(places) if self._parts.trims and self._flagged else 0, 3), np.int64)
         fields = offset_plan.PLAN_IDS, offset_plan.PLAN_OFFSETS, offset_plan.PLAN_SPACES
-        for field, array in zip(fields, (scratch.small_output, places, noted), strict=True):
+        arrays: tuple[npt.NDArray[Any], ...] = (scratch.small_output, places, noted)
+        for field, array in zip(fields, arrays, strict=True):
             plan[field], plan[field + 1] = address_of(array), array.size
         scratch.kept_plans += [plan, noted]
         scratch.plans[special, unit] = address_of(plan), places

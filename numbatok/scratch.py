@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from numbatok.caches import CacheBudget
 from numbatok.documents import Around
+from numbatok.ids import Ids
 from numbatok.kernels import cache, dtypes, text
 from numbatok.memory import address_of, zeros
 
@@ -76,6 +77,11 @@ class Scratch:
         self._arrays[field] = array
         self.record[field] = address_of(array)
         self.record[field + 1] = len(array)
+
+    @property
+    def output(self) -> Ids:
+        """Where ids go now."""
+        return self._arrays[dtypes.WORK_OUTPUT]  # type: ignore[return-value]
 
     def use_small_output(self) -> None:
         """Let ids go to the scratch's own buffer, not to a call's."""
