@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from numbatok.ids import Ids
+from numbatok.rows import checked_number
 
 if TYPE_CHECKING:
     from numbatok.streams import StreamEncoder
@@ -71,12 +72,8 @@ class PrefixCache:
     """
 
     def __init__(self, tokenizer: "Tokenizer", max_bytes: int, add_special_tokens: bool) -> None:
-        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int):
-            raise TypeError(f"max_bytes must be an int, not {type(max_bytes).__name__}")
-        if max_bytes < 0:
-            raise ValueError(f"max_bytes must be at least 0, not {max_bytes}")
         self.tokenizer = tokenizer
-        self.max_bytes = max_bytes
+        self.max_bytes = checked_number("max_bytes", max_bytes, 0)
         self._special = add_special_tokens
         self._fresh = tokenizer.stream_encoder(add_special_tokens=add_special_tokens)
         self._nothing: tuple[Ids, ...] = ()
