@@ -156,8 +156,8 @@ class Tables(ABC):
     def decode(self, ids: Ids, edges: int, count: int, room: tuple[int, int, int, int], ends: int, is_end: bool) -> int:
         """Bytes of more text, NO_ROOM, or what names an unknown id; see :mod:`numbatok.kernels.streams`.
 
-        ``edges`` is the address of int64[count + 1], where each stream's ids begin; ``room`` is the address of ``count`` states, their width, and the address and bytes of the output; ``ends`` is
-        the address of int64[count].
+        ``edges`` is the address of int64[count + 1], where each stream's ids begin; ``room`` is the address of
+        ``count`` states, their width, and the address and bytes of the output; ``ends`` is the address of int64[count].
         """
 
 
