@@ -6,6 +6,7 @@ counting all anew is told in :mod:`numbatok.counting`.
 """
 
 import ctypes
+import functools
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -176,9 +177,11 @@ def chunk(
         spans, counts = whole_chunks(Whole(engine, parts, text, actions), data, room, overlap, levels)
     places = spans if text.isascii() else character_numbers(data, spans)
     view = data.data  # decoding ASCII is many times as fast as slicing a str that has other characters too
-    rows = zip(places.tolist(), spans.tolist(), (overhead.added + overhead.times * counts).tolist(), strict=True)
-    return without_collection(
-        lambda: [
-            Chunk(start, end, str(view[first:last], "utf-8"), count) for (start, end), (first, last), count in rows
-        ]
-    )
+    numbers = *places.T.tolist(), (overhead.added + overhead.times * counts).tolist()
+    make = functools.partial(tuple.__new__, Chunk)  # a quarter of the time of Chunk(...)
+
+    def work() -> list[Chunk]:
+        texts = [str(view[first:last], "utf-8") for first, last in spans.tolist()]
+        return list(map(make, zip(*numbers[:2], texts, numbers[2], strict=True)))
+
+    return without_collection(work)

@@ -1,20 +1,14 @@
 """A text cut into chunks of at most so many tokens each, at the ends of pieces, sentences, lines or paragraphs."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.counting import NEAR, Bytes, Places, Whole, last_within
-from numbatok.kernels.pieces import (
-    LINES,
-    MOST_CHUNKS,
-    PARAGRAPHS,
-    SENTENCES,
-    count_characters,
-    cut_by_budget,
-    list_cuts,
-)
+from numbatok.counting import NO_PLACES, Bytes, Places, Whole, last_within
+from numbatok.ids import Ids
+from numbatok.kernels import chunks, dtypes
+from numbatok.kernels.pieces import count_characters
 from numbatok.memory import address_of
 from numbatok.truncation import Prefix
 
@@ -31,15 +25,13 @@ def character_numbers(data: npt.NDArray[np.uint8], places: Places) -> Places:
     return result
 
 
-_LEVEL_NUMBERS = {"sentence": SENTENCES, "line": LINES, "paragraph": PARAGRAPHS}
+_LEVEL_NUMBERS = {"sentence": chunks.SENTENCES, "line": chunks.LINES, "paragraph": chunks.PARAGRAPHS}
 
 
-def _places_of(level: str, data: npt.NDArray[np.uint8], begin: int, end: int, pieces: Places) -> Places:
-    """Where a text may be cut at a level, between two places; ``pieces`` are those of the finest."""
-    if level == "piece":
-        return pieces
+def _places_of(level: str, data: npt.NDArray[np.uint8], begin: int, end: int) -> Places:
+    """Where a text may be cut at a level above that of pieces, between two places."""
     output = np.empty(end - begin, np.int64)
-    used = list_cuts(address_of(data), len(data), begin, end, _LEVEL_NUMBERS[level], address_of(output))
+    used = chunks.list_cuts(address_of(data), len(data), begin, end, _LEVEL_NUMBERS[level], address_of(output))
     return output[:used]
 
 
@@ -53,14 +45,20 @@ def _too_large(data: npt.NDArray[np.uint8], begin: int, room: int, count: int) -
 
 
 class _Block(NamedTuple):
-    """A part of a text whose tokens are known: their ends, the pieces' starts, and the places of all levels."""
+    """A part of a text whose tokens and pieces are known: the record that kernels take, and what it points into."""
 
-    ends: Places
-    starts: Places
-    places: list[Places]
-    addresses: Places  # of the places of each level, the coarsest first ...
-    lengths: Places  # ... and how many there are
+    record: npt.NDArray[np.int64]
     is_last: bool
+    kept: list[npt.NDArray[Any]]
+
+    @property
+    def tokens(self) -> int:
+        """How many are known."""
+        return int(self.record[chunks.BLOCK_TOKENS])
+
+    def tokens_before(self, place: int) -> int:
+        """How many of them end at or before a place."""
+        return int(chunks.tokens_before(address_of(self.record), place))
 
 
 class Chunks:
@@ -68,6 +66,7 @@ class Chunks:
 
     def __init__(self, text: Bytes, room: int, overlap: int, levels: tuple[str, ...]) -> None:
         self._text, self._room, self._overlap, self._levels = text, room, overlap, levels
+        self._buffers = np.empty(0, np.uint32), np.empty(0, np.uint64)  # of ids, and of where pieces begin
         self._spans: list[npt.NDArray[np.int64]] = []
         self._counts: list[Places] = []
         self._done = 0  # up to where the text is covered ...
@@ -75,7 +74,7 @@ class Chunks:
 
     def made(self) -> tuple[npt.NDArray[np.int64], Places]:
         """(int64[chunks, 2], int64[chunks]): begin and end of each, in bytes, and how many tokens it has."""
-        size = max(BLOCK, 64 * min(self._room, 1 << 40))
+        size = max(BLOCK, 128 * min(self._room, 1 << 40))
         while self._done < self._text.size:
             block = self._block(size)
             before = self._done
@@ -90,45 +89,86 @@ class Chunks:
         text, begin = self._text, self._begin
         end = text.character_at(min(begin + size, text.size))
         is_last = end == text.size
-        ids = text.encode(begin, end)
-        ends = text.token_ends(begin, ids)
-        starts = text.pieces(begin, end, text.added_tokens(ids, ends), final=is_last)
-        usable = end if is_last else int(starts[-1]) if len(starts) else begin
-        if usable <= begin:
-            return None
+        ids, bitmap, settled = self._encode(begin, end)
+        stop = end
         if not is_last:
-            ends = ends[: np.searchsorted(ends, usable, side="right")]
-        places = [_places_of(level, text.data, begin, usable, starts) for level in reversed(self._levels)]
-        addresses, lengths = np.array([address_of(each) for each in places]), np.array([len(each) for each in places])
-        return _Block(ends, starts, places, addresses, lengths, is_last)
+            added = text.added_tokens(ids, text.token_ends(begin, ids)) if settled < 0 else NO_PLACES
+            starts = text.pieces(max(settled, begin), end, added, final=False)
+            stop = int(starts[-1]) if len(starts) else begin
+            if stop <= begin:
+                return None
+        sums = np.empty(len(ids) // chunks.GROUP + 1, np.int64)
+        chunks.add_up_groups(address_of(ids), len(ids), address_of(text.sizes), begin, address_of(sums))
+        places = [_places_of(level, text.data, begin, stop) for level in reversed(self._levels) if level != "piece"]
+        levels = np.array([(address_of(each), len(each)) for each in places], np.int64).reshape(-1, 2)
+        record = np.zeros(chunks.BLOCK_FIELDS, np.int64)
+        record[: chunks.BLOCK_IDS] = text.address, begin, stop, is_last
+        for field, array in (
+            (chunks.BLOCK_IDS, ids),
+            (chunks.BLOCK_SUMS, sums),
+            (chunks.BLOCK_BITMAP, bitmap),
+        ):
+            record[field], record[field + 1] = address_of(array), len(array)
+        record[chunks.BLOCK_SIZES] = address_of(text.sizes)
+        record[chunks.BLOCK_LEVELS], record[chunks.BLOCK_LEVEL_COUNT] = address_of(levels), len(levels)
+        block = _Block(record, is_last, [ids, bitmap, sums, levels, *places])
+        record[chunks.BLOCK_TOKENS] = len(ids) if is_last else block.tokens_before(stop)
+        return block
+
+    def _encode(self, begin: int, end: int) -> tuple[Ids, npt.NDArray[np.uint64], int]:
+        """(ids, where pieces begin, settled) of a part of the text by itself.
+
+        ``settled`` is a piece's begin that stays whatever follows the part, or -1 where there are added tokens.
+        """
+        text, scratch = self._text, self._text.scratch
+        length = end - begin
+        words = length // 64 + 3
+        ids, bitmap = self._buffers
+        room = length // 2 + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK
+        if len(ids) < room or len(bitmap) < words:
+            ids, bitmap = np.empty(room, np.uint32), np.empty(words, np.uint64)
+        bitmap = bitmap[:words]
+        bitmap[:] = 0
+        settled = np.full(1, 0, np.int64)
+        place, last = np.array([[text.address + begin], [length]]), np.empty(1, np.int64)
+        arguments = address_of(place), address_of(place) + 8, address_of(last)
+        more = address_of(bitmap), words, address_of(settled)
+        scratch.restart()
+        scratch.expect(length)
+        scratch.set_table(dtypes.WORK_OUTPUT, ids)
+        while (status := chunks.encode_marking(scratch.address, *arguments, *more)) < 0:
+            if status == chunks.HAS_ADDED:
+                break
+            text.mend(status, begin)
+        ids = scratch.output
+        scratch.use_small_output()
+        self._buffers = ids, bitmap
+        found = ids[: max(status, 0)]
+        if status == chunks.HAS_ADDED or (text.longest_added and len(found) and text.is_added(int(found[0]))):
+            found = text.encode(begin, end)
+            starts = text.pieces(begin, end, text.added_tokens(found, text.token_ends(begin, found)), final=True)
+            bits = np.zeros(64 * words, np.uint8)
+            bits[starts - begin] = 1
+            return found, np.packbits(bits, bitorder="little").view(np.uint64), -1
+        return found, bitmap, begin + int(settled[0])
 
     def _greedy(self, block: _Block, room: int) -> npt.NDArray[np.int64]:
-        """int64[chunks, 3]: begin, end and following begin of chunks from the next one's begin on."""
-        output = np.empty((MOST_CHUNKS, 3), np.int64)
-        used = cut_by_budget(
-            address_of(block.ends),
-            len(block.ends),
-            address_of(block.addresses),
-            address_of(block.lengths),
-            len(block.places),
-            self._begin,
-            self._done,
-            room,
-            self._overlap,
-            int(block.is_last),
-            address_of(output),
-        )
+        """int64[chunks, CHUNK_FIELDS]: chunks from the next one's begin on, as the kernel tells them."""
+        output = np.empty((chunks.MOST_CHUNKS, chunks.CHUNK_FIELDS), np.int64)
+        work, record = self._text.scratch.address, address_of(block.record)
+        arguments = self._begin, self._done, room, self._overlap
+        used = chunks.cut_by_budget(work, record, *arguments, address_of(output))
         return output[:used]
 
     def _cut(self, block: _Block) -> None:
         """All chunks that can be told from a block."""
         while self._done < self._text.size:
-            chunks = self._greedy(block, self._room)
-            counts = self._counted(block, chunks)
+            made = self._greedy(block, self._room)
+            counts = self._counted(made)
             wrong = np.flatnonzero(counts > self._room)
-            good = int(wrong[0]) if len(wrong) else len(chunks)
-            self._take(chunks[:good], counts[:good])
-            if good == MOST_CHUNKS:
+            good = int(wrong[0]) if len(wrong) else len(made)
+            self._take(made[:good], counts[:good])
+            if good == chunks.MOST_CHUNKS:
                 continue
             if self._done < self._text.size and not self._cut_one(block):
                 return
@@ -138,20 +178,18 @@ class Chunks:
 
         False where the block holds too little for that.
         """
-        if not block.is_last:
-            before = int(np.searchsorted(block.ends, self._begin, side="right"))
-            if before + self._room > len(block.ends):
-                return False
+        if not block.is_last and block.tokens_before(self._begin) + self._room > block.tokens:
+            return False
         for begin in dict.fromkeys((self._begin, self._done)):
             self._begin = begin
             less = 0
             while less < self._room:
-                chunks = self._greedy(block, self._room - less)[:1]
-                if not len(chunks):
+                made = self._greedy(block, self._room - less)[:1]
+                if not len(made):
                     break
-                counts = self._counted(block, chunks)
+                counts = self._counted(made)
                 if counts[0] <= self._room:
-                    self._take(chunks, counts)
+                    self._take(made, counts)
                     return True
                 less = max(2 * less, int(counts[0]) - self._room)
         text = self._text
@@ -167,29 +205,20 @@ class Chunks:
         self._take(np.array([[begin, begin + size, begin + size]]), counts)
         return True
 
-    def _take(self, chunks: npt.NDArray[np.int64], counts: Places) -> None:
-        if len(chunks):
-            self._spans.append(chunks[:, :2])
+    def _take(self, made: npt.NDArray[np.int64], counts: Places) -> None:
+        if len(made):
+            self._spans.append(made[:, :2])
             self._counts.append(counts)
-            self._done, self._begin = int(chunks[-1, 1]), int(chunks[-1, 2])
+            self._done, self._begin = int(made[-1, 1]), int(made[-1, 2])
 
-    def _counted(self, block: _Block, chunks: npt.NDArray[np.int64]) -> Places:
-        """How many tokens each chunk has by itself.
-
-        One that begins with a piece has the block's tokens up to a few pieces before its end; only its end is counted
-        anew, by which it may differ. Others are counted whole.
-        """
-        begins, ends = chunks[:, 0].copy(), chunks[:, 1].copy()
-        if not len(chunks):
-            return begins
-        starts = block.starts
-        last = np.searchsorted(starts, ends - NEAR, side="right") - 3
-        anchors = starts[np.maximum(last, 0)]
-        at = np.minimum(np.searchsorted(starts, begins), len(starts) - 1)
-        known = (last >= 0) & (anchors > begins) & (starts[at] == begins)
-        anchors = np.where(known, anchors, begins)
-        before = np.searchsorted(block.ends, anchors, side="right") - np.searchsorted(block.ends, begins, side="right")
-        return np.where(known, before, 0) + self._text.count(anchors, ends)
+    def _counted(self, made: npt.NDArray[np.int64]) -> Places:
+        """How many tokens each chunk has by itself: what is not settled of it is counted."""
+        ends, settled = made[:, chunks.CHUNK_END], made[:, chunks.CHUNK_SETTLED]
+        counts = made[:, chunks.CHUNK_TOKENS].copy()
+        open_ = np.flatnonzero(settled < ends)
+        if len(open_):
+            counts[open_] += self._text.count(settled[open_], ends[open_])
+        return counts
 
 
 def whole_chunks(
@@ -202,7 +231,7 @@ def whole_chunks(
     bytes_of = np.append(np.flatnonzero((data & 0xC0) != 0x80), size)  # of each character
     places = []
     for level in levels:
-        found = np.append(_places_of(level, data, 0, size, words), size)
+        found = np.append(words if level == "piece" else _places_of(level, data, 0, size), size)
         places.append(np.unique(np.searchsorted(bytes_of, found[found > 0])))
     spans, counts = [], []
     begin = done = 0

@@ -54,6 +54,7 @@ class Bytes:
         assert facts.sizes is not None
         self.sizes, self._is_added = facts.sizes, facts.is_added
         self.longest, self.longest_added = facts.longest, facts.longest_added
+        self._places = np.empty(0, np.int64)
         self._set(data)
 
     def _set(self, data: npt.NDArray[np.uint8]) -> None:
@@ -91,6 +92,17 @@ class Bytes:
         last[1:] -= last[:-1].copy()
         return last
 
+    def mend(self, status: int, begin: int) -> None:
+        """Do what a status asks for, of a kernel that encodes the part from ``begin`` on."""
+        try:
+            self.engine._mend(self.scratch, status)
+        except DisallowedToken as found:
+            raise self._raise_at(found, begin) from None
+
+    def is_added(self, id: int) -> bool:
+        """Whether an id is an added token's."""
+        return bool(self._is_added[id])
+
     def token_ends(self, begin: int, ids: Ids) -> Places:
         """Where the tokens of a part that begins at ``begin`` end."""
         ends = np.empty(len(ids), np.int64)
@@ -104,7 +116,9 @@ class Bytes:
         """
         if len(added):
             added = added[(added[:, 0] >= begin) & (added[:, 1] <= end)]
-        output = np.empty(end - begin, np.int64)
+        if len(self._places) < end - begin:  # kept: fresh memory takes longer than filling it
+            self._places = np.empty(end - begin, np.int64)
+        output = self._places
         arguments = self.address, begin, end, int(final), address_of(added), len(added)
         while True:
             places = address_of(output), len(output)
@@ -112,7 +126,7 @@ class Bytes:
             if status >= 0:
                 break
             self.scratch.mend(status)
-        starts = output[:status]
+        starts = output[:status].copy()
         if not final and self.longest_added:
             starts = starts[: np.searchsorted(starts, max(end - self.longest_added - PEEK, begin), side="right")]
         return starts

@@ -7,13 +7,16 @@ template adds its special tokens. So everything a text becomes is written once, 
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from numbatok.memory import address_of
 from numbatok.templates import Piece, Special, Template
+
+if TYPE_CHECKING:
+    from numbatok.alignment import Segment
 
 #: Documents: address, length, and where in the text: the bytes of the segment between raw added tokens, and of the
 #: normalized segment those that the document is, but for a U+0020 before it; -1 of a segment that is a raw added token.
@@ -33,6 +36,7 @@ class Documents(NamedTuple):
     texts : (addresses, lengths) of the first and second texts, before normalizing, under ``"A"`` and ``"B"``
     segments : int64[documents, 3], where texts have been cut at their added tokens, and normalized: where the segment
         that a document is of ends in the text, and the bytes of the normalized segment that it is; else None
+    aligned : the segments as they were normalized, by (owner, which text, first byte), where a call keeps them
     """
 
     addresses: npt.NDArray[np.int64]
@@ -42,6 +46,7 @@ class Documents(NamedTuple):
     pieces: npt.NDArray[np.int64]
     texts: dict[str, Places]
     segments: npt.NDArray[np.int64] | None = None
+    aligned: "dict[tuple[int, str, int], Segment] | None" = None
 
     @property
     def are_cut(self) -> bool:

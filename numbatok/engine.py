@@ -48,6 +48,7 @@ from numbatok.utf8 import first_invalid, transcode
 from numbatok.view import view_of
 
 if TYPE_CHECKING:
+    from numbatok.alignment import Segment
     from numbatok.offsets import Locator
     from numbatok.patterns.fallback import RegexRule
 
@@ -429,14 +430,15 @@ class Engine:
             return frame, arrange(frame, located, len(texts))
         with self.scratch() as scratch:
             scratch.set_actions(call.actions)
+            aligned: dict[tuple[int, str, int], Segment] | None = {} if call.aligned and self.locator.aligns else None
             rows = {
                 which: [
-                    self._rows(scratch, int(address), int(length), number, which == "B", kept)
+                    self._rows(scratch, int(address), int(length), number, which == "B", kept, aligned)
                     for number, (address, length) in enumerate(zip(*places, strict=True))
                 ]
                 for which, places in located.items()
             }
-        return frame, arrange_rows(frame, rows, len(texts), located)
+        return frame, arrange_rows(frame, rows, len(texts), located)._replace(aligned=aligned)
 
     def _changes(self, address: int, length: int) -> bool:
         """Whether the UTF-8 at an address is encoded otherwise than as it is."""
@@ -459,7 +461,16 @@ class Engine:
             if not normalizer.leaves(ctypes.string_at(int(addresses[number]), int(lengths[number])).decode()):
                 return True
 
-    def _rows(self, scratch: Scratch, address: int, length: int, owner: int, second: bool, kept: list[Any]) -> Rows:
+    def _rows(
+        self,
+        scratch: Scratch,
+        address: int,
+        length: int,
+        owner: int,
+        second: bool,
+        kept: list[Any],
+        aligned: "dict[tuple[int, str, int], Segment] | None",
+    ) -> Rows:
         """The documents of one text: ids of its raw added tokens, and the normalized text between them."""
         rows: Rows = []
         normalizer = self._parts.normalizer
@@ -469,6 +480,10 @@ class Engine:
                 continue
             if normalizer is None:
                 data = np.frombuffer(ctypes.string_at(address + start, stop - start), np.uint8)
+            elif aligned is not None:
+                made = self.locator.segment(address + start, stop - start)
+                aligned[owner, "B" if second else "A", start] = made
+                data = np.frombuffer(made.normal_bytes, np.uint8)
             else:
                 segment = ctypes.string_at(address + start, stop - start).decode()
                 data = np.frombuffer(normalizer.normalize(segment).encode(), np.uint8)

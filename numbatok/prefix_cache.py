@@ -7,11 +7,12 @@ no continuation can change, and the rest, some hundred bytes, still open. A long
 import itertools
 import threading
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from numbatok.ids import Ids
+from numbatok.rows import checked_number
 
 if TYPE_CHECKING:
     from numbatok.streams import StreamEncoder
@@ -54,6 +55,18 @@ class _Entry(NamedTuple):
         return self.text.__sizeof__() + sum(part.nbytes for part in self.ids) + _STATE_BYTES
 
 
+def _joined(parts: list[Ids]) -> Ids:
+    """The ids of parts in a new array.
+
+    Its memory has one of few sizes, and the allocator gives that of a result that is gone again. Fresh memory, of a
+    size that is new each time, took longer than all else that an extended text takes.
+    """
+    count = sum(map(len, parts))
+    step = max(1 << (count.bit_length() - 3), 1 << 10) if count > 3 else 1
+    ids: Ids = np.empty(-(-count // step) * step, np.uint32)[:count]
+    return np.concatenate(parts, out=ids)
+
+
 class PrefixCache:
     """Encodes texts of which many begin with one before; made by :meth:`numbatok.Tokenizer.with_prefix_cache`.
 
@@ -67,12 +80,8 @@ class PrefixCache:
     """
 
     def __init__(self, tokenizer: "Tokenizer", max_bytes: int, add_special_tokens: bool) -> None:
-        if isinstance(max_bytes, bool) or not isinstance(max_bytes, int):
-            raise TypeError(f"max_bytes must be an int, not {type(max_bytes).__name__}")
-        if max_bytes < 0:
-            raise ValueError(f"max_bytes must be at least 0, not {max_bytes}")
         self.tokenizer = tokenizer
-        self.max_bytes = max_bytes
+        self.max_bytes = checked_number("max_bytes", max_bytes, 0)
         self._special = add_special_tokens
         self._fresh = tokenizer.stream_encoder(add_special_tokens=add_special_tokens)
         self._nothing: tuple[Ids, ...] = ()
@@ -99,7 +108,11 @@ class PrefixCache:
         if rest:
             ids = (*ids, stream.feed(rest))
             self._remember(_Entry(next(self._numbers), text, stream.copy(), ids))
-        return np.concatenate([*ids, stream.finish()])
+        return _joined([*ids, stream.finish()])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, and copied, it is one that remembers nothing."""
+        return PrefixCache, (self.tokenizer, self.max_bytes, self._special)
 
     def count(self, text: str) -> int:
         """How many ids :meth:`encode` gives."""

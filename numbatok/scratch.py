@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from numbatok.caches import CacheBudget
 from numbatok.documents import Around
+from numbatok.ids import Ids
 from numbatok.kernels import cache, dtypes, text
 from numbatok.memory import address_of, zeros
 
@@ -58,6 +59,9 @@ class Scratch:
         self.made: list[Any] = [None] * 8
         self.listing = self.record[dtypes.WORK_LISTING : dtypes.WORK_LISTING + 3]
         self.listing[2] = id(self.made)
+        #: What :mod:`numbatok.offsets` keeps here for short texts: (address, array) of a plan, and what these point to.
+        self.plans: dict[tuple[bool, str], tuple[int, npt.NDArray[np.int64]]] = {}
+        self.kept_plans: list[npt.NDArray[np.int64]] = []
         self.record[dtypes.WORK_UNTIL] = dtypes.NO_UNTIL
         self.record[dtypes.WORK_LEFT] = PAUSE_BYTES
         self.record[dtypes.WORK_TASK] = -1
@@ -78,6 +82,11 @@ class Scratch:
         self._arrays[field] = array
         self.record[field] = address_of(array)
         self.record[field + 1] = len(array)
+
+    @property
+    def output(self) -> Ids:
+        """Where ids go now."""
+        return self._arrays[dtypes.WORK_OUTPUT]  # type: ignore[return-value]
 
     def use_small_output(self) -> None:
         """Let ids go to the scratch's own buffer, not to a call's."""

@@ -8,7 +8,7 @@ in that, and the rest is cut into pretokens and merged.
 import codecs
 import copy
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -301,7 +301,8 @@ class StreamEncoder:
 
     def copy(self) -> "StreamEncoder":
         """Another stream that has been fed the same: what follows may differ from here on."""
-        other = copy.copy(self)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
         other._made, other._waiting = list(self._made), list(self._waiting)
         other._pretokens = self._pretokens.copy()
         other._normalizer = copy.deepcopy(self._normalizer)
@@ -311,6 +312,14 @@ class StreamEncoder:
             other._decoder = codecs.getincrementaldecoder("utf-8")(self._errors)
             other._decoder.setstate(self._decoder.getstate())
         return other
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "StreamEncoder":
+        return self.copy()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a stream cannot be pickled; pickle its tokenizer, and feed the text so far to a new stream")
 
     @property
     def kept(self) -> int:

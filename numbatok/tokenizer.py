@@ -39,6 +39,7 @@ from numbatok.text import (
 from numbatok.threads import check_threads
 
 if TYPE_CHECKING:
+    from numbatok.batch_streams import BatchStreamDecoder, Tables
     from numbatok.budgets import At, Chunk, Overhead
     from numbatok.displays.texts import Display
     from numbatok.engine import Engine
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from numbatok.patterns.fallback import RegexRule
     from numbatok.prefix_cache import PrefixCache
     from numbatok.segments import Kind
-    from numbatok.stream_decoders import BatchStreamDecoder, StreamDecoder, Strings, Tables
+    from numbatok.stream_decoders import StreamDecoder, Strings
     from numbatok.streams import StreamEncoder
     from numbatok.tables import VocabularyTable
     from numbatok.windows import Strategy, Windows
@@ -532,7 +533,7 @@ class Tokenizer:
         engine = self._engine or self._start()
         seconds = None if pair is None else [pair]
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
-        call = Call(actions, errors, bool(add_special_tokens), num_threads)
+        call = Call(actions, errors, bool(add_special_tokens), num_threads, aligned=True)
         try:
             encoded = engine.encode_batch([text], seconds, call)
             places = engine.locator.locate(encoded, [text], seconds, unit, actions)
@@ -635,7 +636,7 @@ class Tokenizer:
         """What :meth:`encode_batch` returns, once its arguments are checked."""
         documents, seconds, validity = without_nulls(documents, seconds)
         try:
-            encoded = engine.encode_batch(documents, seconds, call)
+            encoded = engine.encode_batch(documents, seconds, call._replace(aligned=unit is not None))
             places = None if unit is None else engine.locator.locate(encoded, documents, seconds, unit, call.actions)
         except DisallowedToken as found:
             where = f" at index {index_given(documents, found.document)} of the batch"
@@ -981,33 +982,32 @@ class Tokenizer:
     def kernel_view(self) -> npt.NDArray[np.int64]:
         """What :func:`numbatok.kernels.inside.encode_into` and the like take as ``view``: an int64 array of addresses.
 
-        It is valid as long as this tokenizer is. ValueError where text is changed before it is encoded, or ids are
-        decoded as strings or lie far apart: then kernels alone do not do.
+        It is valid as long as this tokenizer is. ValueError where kernels alone do not do: text is normalized or gets a
+        space before it, the package ``regex`` runs the split rule, or ids are decoded as strings or lie far apart.
 
         >>> view = numbatok.get_encoding("gpt2").kernel_view()
         """
-        engine = self._engine or self._start()
-        if self._parts.decoder or not engine.decoder.is_direct:
-            raise ValueError("this tokenizer's ids are not decoded by a table of bytes: use decode_batch")
         from numbatok.access import kernel_view
 
-        return kernel_view(engine, engine.changes_text)
+        return kernel_view(self._engine or self._start(), self._parts)
 
-    def new_scratch(self, *, cache_bytes: int = 8 << 20, longest: int = 1 << 16) -> npt.NDArray[np.int64]:
+    def new_scratch(
+        self, *, cache_bytes: int = 8 << 20, longest: int = 1 << 16, seed: int | None = None
+    ) -> npt.NDArray[np.int64]:
         """What the same functions take as ``scratch``: an int64 array that holds a cache and buffers, for one thread.
 
-        ``cache_bytes`` is about what the cache takes, ``longest`` the bytes of the longest pretoken that can be merged.
+        ``cache_bytes`` is about what the cache takes, ``longest`` the bytes of the longest pretoken that can be merged;
+        both are 2 GiB at most. Dropout draws its random numbers from ``seed`` on; with None they begin anywhere.
 
         >>> scratches = tuple(numbatok.get_encoding("gpt2").new_scratch() for thread in range(2))
         """
         from numbatok.access import LEAST_CACHE, new_scratch
+        from numbatok.rows import checked_number
 
-        for name, value, least in (("cache_bytes", cache_bytes, LEAST_CACHE), ("longest", longest, 256)):
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise TypeError(f"{name} must be an int, not {type(value).__name__}")
-            if not least <= value <= 1 << 31:
-                raise ValueError(f"{name} must be at least {least} and at most 2 GiB, not {value}")
-        return new_scratch(self._engine or self._start(), cache_bytes, longest)
+        size = checked_number("cache_bytes", cache_bytes, LEAST_CACHE, 1 << 31)
+        longest = checked_number("longest", longest, 256, 1 << 31)
+        seed = None if seed is None else checked_number("seed", seed, 0)
+        return new_scratch(self._engine or self._start(), size, longest, seed)
 
     # --- caches ---
 
@@ -1154,7 +1154,7 @@ class Tokenizer:
         >>> streams.feed([15496, 34719])
         (array([ 72, 101, 108, 108, 111,  32], dtype=uint8), array([0, 5, 6]))
         """
-        from numbatok.stream_decoders import BatchStreamDecoder, tables_of
+        from numbatok.batch_streams import BatchStreamDecoder, tables_of
 
         if isinstance(count, bool) or not isinstance(count, int | np.integer):
             raise TypeError(f"count must be an integer, not {type(count).__name__}")

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.counting import NEAR, Bytes, Places
+from numbatok.errors import DisallowedToken
 from numbatok.ids import Ids
 from numbatok.kernels import dtypes, merge
 from numbatok.kernels.pieces import agreeing_cuts
@@ -11,6 +12,8 @@ from numbatok.memory import address_of
 
 BATCH = 64  # candidates counted at once
 SAMPLE = 4096  # tokens from whose bytes those of a large budget are guessed
+SAMPLED_PART = 1 << 15  # bytes of a text's part that a sample of 1 KiB stands for, at least
+MOST_SAMPLES = 128
 LONG_PIECE = 1024  # bytes of a piece from which on its parts are merged, not all of it
 MOST_REMERGED = 1 << 20  # bytes of a long piece that are merged again and again to find its longest suffix
 LOCAL_TOKENS = 24  # tokens merged anew in a long piece, at first
@@ -197,7 +200,7 @@ class Suffix(_Search):
         text = self.text
         if room == 0:
             return text.size
-        width = 4 * min(room, SAMPLE) + 1024
+        width = self._guess(room)
         while True:
             begin = text.character_at(max(text.size - width, 0))
             ids = text.encode(begin, text.size)
@@ -217,6 +220,24 @@ class Suffix(_Search):
             if high == text.size:
                 return text.size
             place, high = high, text.character_at(min(high + 4 * NEAR, text.size))
+
+    def _guess(self, room: int) -> int:
+        """About how many bytes of the text's end have ``room`` tokens, or fewer bytes."""
+        text = self.text
+        least = 4 * min(room, SAMPLE) + 1024
+        parts = min(text.size // SAMPLED_PART, MOST_SAMPLES)
+        if room <= SAMPLE or parts < 4:
+            return least
+        # By samples from all over: a wrong guess of a large part is paid by encoding as much again.
+        edges = np.linspace(0, text.size, parts + 1)
+        begins = np.array([text.character_at(int(place)) for place in edges[:-1]])
+        ends = np.array([text.character_at(int(place) + 1024) for place in edges[:-1]])
+        try:
+            tokens = np.diff(edges) * text.count(begins, ends) / (ends - begins)
+        except DisallowedToken:  # which may be in what is cut off
+            return least
+        needed = int(np.searchsorted(np.cumsum(tokens[::-1]), 1.02 * room)) + 1
+        return max(int(text.size - edges[max(parts - needed, 0)]), least)
 
     def _best(self, room: int, place: int, high: int, begin: int, ids: Ids, ends: Places) -> int:
         """The first candidate, before or after ``place`` but not after ``high``, of at most ``room`` tokens, or -1."""

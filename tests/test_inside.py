@@ -151,10 +151,32 @@ def test_what_has_no_view(gpt2: numbatok.Tokenizer) -> None:
     content["normalizer"] = {"type": "Lowercase"}
     with pytest.raises(ValueError, match="normalizes text"):
         numbatok.Tokenizer.from_str(json.dumps(content)).kernel_view()
-    with pytest.raises(ValueError, match="cache_bytes must be at least"):
+    with pytest.raises(ValueError, match="cache_bytes must be from"):
         gpt2.new_scratch(cache_bytes=10)
     with pytest.raises(TypeError, match="longest must be an int"):
         gpt2.new_scratch(longest=1e6)
+    content["normalizer"] = {"type": "Prepend", "prepend": "a"}
+    content["decoder"] = {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]}
+    with pytest.raises(ValueError, match="it normalizes text, and decodes ids as strings"):
+        numbatok.Tokenizer.from_str(json.dumps(content)).kernel_view()
+
+
+def test_seeds_of_dropout(gpt2: numbatok.Tokenizer) -> None:
+    """Scratches with one seed give the same ids; others do not."""
+    dropping = gpt2.with_dropout(0.5)
+    text = np.frombuffer(b"pseudopseudohypoparathyroidism " * 20, np.uint8)
+    made = []
+    for seed in (1, 1, 2, None, None):
+        out = np.zeros(len(text) + inside.ROOM, np.uint32)
+        scratch = dropping.new_scratch(seed=seed)
+        status, count = encode_one(dropping.kernel_view(), scratch, text, 0, len(text), out, 0)
+        assert status == inside.DONE
+        assert gpt2.decode_bytes(out[:count]) == text.tobytes()
+        made.append(out[:count].tolist())
+    assert made[0] == made[1]
+    assert len({tuple(ids) for ids in made}) == 4
+    with pytest.raises(ValueError, match="seed must be at least 0"):
+        gpt2.new_scratch(seed=-1)
 
 
 CACHED = """

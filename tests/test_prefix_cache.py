@@ -1,6 +1,7 @@
 """Texts that grow: the ids are those of encoding each anew, whatever extends what, in any order and many threads."""
 
 import json
+import pickle
 import random
 from concurrent.futures import ThreadPoolExecutor
 
@@ -105,3 +106,12 @@ def test_many_threads(gpt2: Tokenizer) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
+
+
+def test_pickling(gpt2: Tokenizer) -> None:
+    """It comes back empty, with its bound."""
+    cached = gpt2.with_prefix_cache(1 << 20, add_special_tokens=False)
+    cached.encode("Hello world. " * 100)
+    other = pickle.loads(pickle.dumps(cached))
+    assert (other.max_bytes, other.info.texts, cached.info.texts) == (1 << 20, 0, 1)
+    assert other.encode("Hello world. " * 100).tolist() == cached.encode("Hello world. " * 100).tolist()

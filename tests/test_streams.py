@@ -1,7 +1,9 @@
 """Texts in parts: any cut into parts gives the ids of the whole, whatever rule, added tokens and normalizer."""
 
+import copy
 import dataclasses
 import json
+import pickle
 import random
 import time
 import warnings
@@ -284,3 +286,18 @@ def test_first_ids_come_early(gpt2) -> None:
     """A piece is given once it and a block behind it are there."""
     stream = numbatok.get_encoding("gpt2").stream_encoder()
     assert stream.feed("Hello world" + " and so on" * 30).tolist()[:2] == [15496, 995]
+
+
+def test_copies(gpt2: Tokenizer) -> None:
+    """A stream copied by any means goes on by itself, and is not pickled; the decoder of many is neither."""
+    stream = gpt2.stream_encoder()
+    begun = stream.feed("Hello wor" * 60).tolist()
+    for other in (stream.copy(), copy.copy(stream), copy.deepcopy(stream)):
+        rest = other.feed("ld").tolist() + other.finish().tolist()
+        assert begun + rest == gpt2.encode("Hello wor" * 60 + "ld").tolist()
+    assert begun + stream.finish().tolist() == gpt2.encode("Hello wor" * 60).tolist()
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(gpt2.stream_encoder())
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="neither pickled nor copied"):
+            attempt(gpt2.batch_stream_decoder(2))

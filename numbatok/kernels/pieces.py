@@ -1,9 +1,8 @@
-"""Where pretokens begin, as a list, and where a text may be cut, for those who count the tokens of its parts."""
+"""Where pretokens begin, as a list, for those who count the tokens of a text's parts."""
 
 import numpy as np
 
 from numbatok.kernels.dtypes import (
-    ALL_ONES,
     HASH_LOW,
     NEED_BITMAP,
     NEED_OUTPUT,
@@ -22,7 +21,6 @@ from numbatok.kernels.intrinsics import (
     array_at,
     at,
     call_kernel,
-    equal_to,
     field,
     put,
     set_field,
@@ -32,8 +30,6 @@ from numbatok.kernels.intrinsics import (
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import keep_tail
 
-MOST_CHUNKS = 1 << 10  # of one call of cut_by_budget
-SENTENCES, LINES, PARAGRAPHS = range(3)
 PEEK = 8  # bytes after the place where a walk ends that a walker may look at
 
 
@@ -81,7 +77,7 @@ def list_starts(work, text, length, base, blocks, output, capacity):
 
 
 @helper
-def _walk(work, text, length, blocks):
+def walk_all(work, text, length, blocks):
     """Walk a text from its beginning; returns where the walk ended, or a status."""
     starts = table(work, WORK_STARTS, np.uint64)
     if blocks >= len(starts):
@@ -104,7 +100,7 @@ def _list(work, text, begin, end, is_final, output, used, capacity):
     put(places, used, begin)
     if blocks == 0:
         return used + 1
-    status = _walk(work, text + begin, length, blocks)
+    status = walk_all(work, text + begin, length, blocks)
     if status < 0:
         return status
     for block in range(blocks):
@@ -229,179 +225,14 @@ def agreeing_cuts(work, text, begins, count, meeting, stop, agree):
     for i in range(count):
         begin = at(places, i)
         width = meeting - begin
-        status = _walk(work, text + begin, width, (width + 63) >> 6)
+        status = walk_all(work, text + begin, width, (width + 63) >> 6)
         if status < 0:
             return status
         alone = _fingerprint(work, width)
         blocks = (stop - begin) >> 6
-        status = _walk(work, text + begin, stop - begin, blocks)
+        status = walk_all(work, text + begin, stop - begin, blocks)
         if status < 0:
             return status
         same = width < status and is_set(starts, width) and _fingerprint(work, width) == alone
         put(found, i, np.uint8(1) if same else np.uint8(0))
     return np.int64(0)
-
-
-@helper
-def _last_at_most(values, count, limit):
-    """How many of ``values[:count]``, which rise, are at most ``limit``."""
-    low = np.int64(0)
-    high = count
-    while low < high:
-        middle = (low + high) >> 1
-        if at(values, middle) <= limit:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64)")
-def cut_by_budget(ends, tokens, places, counts, levels, begin, done, budget, overlap, is_last, output):
-    """Cut a text into at most MOST_CHUNKS chunks of at most ``budget`` tokens, each as long as it can be.
-
-    Parameters
-    ----------
-    ends : address of int64[tokens], where each token ends
-    places, counts : addresses of int64[levels]: for each level, the coarsest first, the address of int64[count], where
-        the text may be cut, rising, and that count. A finer one is asked where a coarser has none within the budget.
-    begin : where the first chunk begins
-    done : up to where the text is covered; the first chunk ends after it
-    overlap : most tokens of a chunk that the next one repeats, from a place of the level on that it was cut at
-    is_last : 1 where the text ends with the tokens; else no chunk is made that may have more than those
-    output : address of int64[MOST_CHUNKS, 3], set to begin, end and the next one's begin of each chunk
-
-    Returns how many chunks. They end where no further one can be cut: at the end, or before a stretch without places.
-    """
-    edges = array_at(ends, tokens, np.int64)
-    arrays = array_at(places, levels, np.int64)
-    lengths = array_at(counts, levels, np.int64)
-    chunks = array_at(output, 3 * MOST_CHUNKS, np.int64)
-    used = np.int64(0)
-    while used < MOST_CHUNKS and tokens > 0:
-        before = _last_at_most(edges, tokens, begin)
-        if before + budget > tokens and is_last == 0:
-            break
-        end = np.int64(-1)
-        level = np.int64(0)
-        if before + budget >= tokens and is_last != 0:
-            end = at(edges, tokens - 1)
-        else:
-            limit = at(edges, before + budget - 1)
-            while level < levels:
-                cuts = array_at(at(arrays, level), at(lengths, level), np.int64)
-                place = _last_at_most(cuts, at(lengths, level), limit) - 1
-                if place >= 0 and at(cuts, place) > done:
-                    end = at(cuts, place)
-                    break
-                level += 1
-        if end <= done:
-            break
-        following = end
-        if overlap > 0 and level < levels:
-            cuts = array_at(at(arrays, level), at(lengths, level), np.int64)
-            back = _last_at_most(edges, tokens, end) - overlap
-            floor = at(edges, back - 1) if back > 0 else np.int64(0)
-            place = _last_at_most(cuts, at(lengths, level), max(floor - 1, begin))
-            if place < at(lengths, level):
-                following = min(at(cuts, place), end)
-        put(chunks, 3 * used, begin)
-        put(chunks, 3 * used + 1, end)
-        put(chunks, 3 * used + 2, following)
-        used += 1
-        if is_last != 0 and end >= at(edges, tokens - 1):
-            break
-        begin = following
-        done = end
-    return used
-
-
-@helper
-def _byte_at(source, place):
-    """The byte at a place, or a space behind the text's end."""
-    return np.int64(at(source, place)) if place < len(source) else np.int64(32)
-
-
-@helper
-def _is_space(byte):
-    return byte == 32 or 9 <= byte <= 13
-
-
-@helper
-def _cut_at(source, place, level):
-    """Where a text may be cut because of the byte at a place: behind a line end, or a sentence's last sign; or -1."""
-    byte = _byte_at(source, place)
-    if byte == 10:
-        return place + 1
-    if level != SENTENCES:
-        return np.int64(-1)
-    if byte == 33 or byte == 46 or byte == 63:  # ! . ?
-        following = _byte_at(source, place + 1)
-        end = place + 1
-        if following == 34 or following == 39 or following == 41 or following == 93:  # " ' ) ]
-            following = _byte_at(source, place + 2)
-            end += 1
-        return end if _is_space(following) else np.int64(-1)
-    second = _byte_at(source, place + 1)
-    third = _byte_at(source, place + 2)
-    if byte == 0xE3 and second == 0x80 and third == 0x82:  # U+3002
-        return place + 3
-    if byte == 0xEF and second == 0xBC and (third == 0x81 or third == 0x9F):  # U+FF01, U+FF1F
-        return place + 3
-    return np.int64(-1)
-
-
-@kernel("int64(int64, int64, int64, int64, int64, int64)")
-def list_cuts(text, length, begin, end, level, output):
-    """Write the byte offsets in ``text[begin:end]`` where sentences, lines or paragraphs end; return how many.
-
-    Parameters
-    ----------
-    text, length : address of a text, and its bytes
-    level : LINES, behind each line feed; PARAGRAPHS, behind the last of several that white space alone is between;
-        SENTENCES, at the ends of lines and behind ``.``, ``!`` and ``?`` before white space, with one quotation mark or
-        bracket between at most, and behind the CJK signs for these
-    output : address of int64[end - begin]
-    """
-    source = array_at(text, length, np.uint8)
-    places = array_at(output, end - begin, np.int64)
-    used = np.int64(0)
-    line = begin  # where the line begins
-    pending = np.int64(-1)  # the end of a paragraph, if the next line is not empty
-    block = begin
-    while block < end:
-        if block + 64 <= length:
-            address = text + block
-            found = equal_to(address, 10)
-            if level == SENTENCES:
-                found |= equal_to(address, 33) | equal_to(address, 46) | equal_to(address, 63)
-                found |= equal_to(address, 0xE3) | equal_to(address, 0xEF)
-        else:
-            found = ALL_ONES
-        while found != ZERO:
-            place = block + np.int64(trailing_zeros(found))
-            found &= found - ONE
-            if place >= end:
-                break
-            cut = _cut_at(source, place, level)
-            if cut < 0 or cut > end:
-                continue
-            if level != PARAGRAPHS:
-                put(places, used, cut)
-                used += 1
-                continue
-            inside = line
-            while inside < place and _is_space(_byte_at(source, inside)):
-                inside += 1
-            if inside == place and line > begin:
-                pending = cut
-            elif pending >= 0:
-                put(places, used, pending)
-                used += 1
-                pending = np.int64(-1)
-            line = cut
-        block += 64
-    if pending >= 0:
-        put(places, used, pending)
-        used += 1
-    return used

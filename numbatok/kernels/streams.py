@@ -119,6 +119,32 @@ def _goes_on(lead, place, byte):
 
 
 @helper
+def _token_of(ids, place, numbers):
+    """The token of an id, LEFT_OUT or UNKNOWN."""
+    number = np.int64(at(ids, place))
+    return np.int64(at(numbers, number)) if number < len(numbers) else np.int64(UNKNOWN)
+
+
+@helper
+def _given(ids, offsets, streams, token_of_id, id_limit):
+    """The arrays of what is given: where each stream's ids begin, these, and the token of each id."""
+    edges = array_at(offsets, streams + 1, np.int64)
+    given = array_at(ids, at(edges, streams), np.uint32)
+    return edges, given, array_at(token_of_id, id_limit, np.int32)
+
+
+@helper
+def _contents(starts, tokens, data, data_bytes, output, capacity, ends, streams):
+    """The arrays of tokens and results: where each token's bytes begin, these, the text made, and where it ends."""
+    return (
+        array_at(starts, tokens + 1, np.int64),
+        array_at(data, data_bytes, np.uint8),
+        array_at(output, capacity, np.uint8),
+        array_at(ends, streams, np.int64),
+    )
+
+
+@helper
 def _take_byte(state, first, byte, output, used):
     """Put what a byte makes certain; the state's bytes from ``first`` on are the open character."""
     kept = np.int64(at(state, first))
@@ -181,25 +207,19 @@ def decode_streams(
     it changed already; NO_ROOM where ``capacity``, that holds three bytes for each of a token's and WIDEST_COPY more,
     does not suffice.
     """
-    edges = array_at(offsets, streams + 1, np.int64)
-    given = array_at(ids, at(edges, streams), np.uint32)
-    numbers = array_at(token_of_id, id_limit, np.int32)
+    edges, given, numbers = _given(ids, offsets, streams, token_of_id, id_limit)
+    begins, source, target, end_of = _contents(starts, tokens, data, data_bytes, output, capacity, ends, streams)
     is_whole = array_at(whole, tokens, np.uint8)
-    begins = array_at(starts, tokens + 1, np.int64)
-    source = array_at(data, data_bytes, np.uint8)
     state = array_at(states, STATE_BYTES * streams, np.uint8)
-    target = array_at(output, capacity, np.uint8)
-    end_of = array_at(ends, streams, np.int64)
     used = np.int64(0)
     for stream in range(streams):
         first = STATE_BYTES * stream
         for i in range(at(edges, stream), at(edges, stream + 1)):
-            number = np.int64(at(given, i))
-            token = np.int64(at(numbers, number)) if number < id_limit else np.int64(UNKNOWN)
-            if token < 0:
-                if token != LEFT_OUT:
-                    return np.int64(-1 - i)
+            token = _token_of(given, i, numbers)
+            if token == LEFT_OUT:
                 continue
+            if token < 0:
+                return np.int64(-1 - i)
             begin = at(begins, token)
             size = at(begins, token + 1) - begin
             if used + 3 * size + WIDEST_COPY > capacity:
@@ -327,26 +347,20 @@ def decode_string_streams(
 
     NO_ROOM also where a run of byte tokens is longer than the states hold.
     """
-    edges = array_at(offsets, streams + 1, np.int64)
-    given = array_at(ids, at(edges, streams), np.uint32)
-    numbers = array_at(token_of_id, id_limit, np.int32)
+    edges, given, numbers = _given(ids, offsets, streams, token_of_id, id_limit)
+    begins, source, target, end_of = _contents(starts, tokens, data, data_bytes, output, capacity, ends, streams)
     bytes_ = array_at(byte_of, tokens, np.uint16)
-    begins = array_at(starts, tokens + 1, np.int64)
-    source = array_at(data, data_bytes, np.uint8)
     state = array_at(states, state_bytes * streams, np.uint8)
     stripped = array_at(blank, blank_bytes, np.uint8)
-    target = array_at(output, capacity, np.uint8)
-    end_of = array_at(ends, streams, np.int64)
     used = np.int64(0)
     for stream in range(streams):
         first = state_bytes * stream
         for i in range(at(edges, stream), at(edges, stream + 1)):
-            number = np.int64(at(given, i))
-            token = np.int64(at(numbers, number)) if number < id_limit else np.int64(UNKNOWN)
-            if token < 0:
-                if token != LEFT_OUT:
-                    return np.int64(-1 - i)
+            token = _token_of(given, i, numbers)
+            if token == LEFT_OUT:
                 continue
+            if token < 0:
+                return np.int64(-1 - i)
             size = at(begins, token + 1) - at(begins, token)
             length = np.int64(at(state, first + 2)) | np.int64(at(state, first + 3)) << 8
             if used + 3 * length + size + WIDEST_COPY > capacity:

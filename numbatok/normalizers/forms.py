@@ -122,8 +122,17 @@ class _Form(Normalizer):
 
     def sources(self, text: str) -> Sources:
         """See :class:`Normalizer`; a composed character stands for its starter, a decomposed one for what it was."""
+        found = self._sources(text)
+        return np.arange(len(text)) if found is None else found
+
+    def aligned(self, text: str) -> tuple[str, Sources | None]:
+        """See :class:`Normalizer`."""
+        return self.normalize(text), self._sources(text)
+
+    def _sources(self, text: str) -> Sources | None:
+        """The sources, or None where each character stands for itself."""
         if text.isascii():
-            return np.arange(len(text))
+            return None
         restless = np.zeros(len(text), np.bool_)
         for begin in range(0, len(text), _SMALL_PART):
             part = text[begin : begin + _SMALL_PART]
@@ -140,8 +149,7 @@ class _Form(Normalizer):
             if made is not None:
                 parts += [np.arange(done, begin), begin + made]
                 done = end
-        rest = np.arange(done, len(text))
-        return np.concatenate([*parts, rest]) if parts else rest
+        return np.concatenate([*parts, np.arange(done, len(text))]) if parts else None
 
     def leaves(self, text: str) -> bool:
         """Whether the text stays as it is."""

@@ -26,8 +26,8 @@ class Normalizer(ABC):
         They are those of ``tokenizers``: what is composed of several characters, or replaces them, stands for one.
         """
 
-    def aligned(self, text: str) -> tuple[str, Sources]:
-        """(normal text, sources)."""
+    def aligned(self, text: str) -> tuple[str, Sources | None]:
+        """(normal text, sources), or None for these where each character stands for one, as many as there are."""
         return self.normalize(text), self.sources(text)
 
     def inserts(self) -> int | None:

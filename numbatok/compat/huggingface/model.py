@@ -18,7 +18,7 @@ from numbatok.ids import Ids, Offsets
 from numbatok.lists import ListEncoder
 from numbatok.loading import byte_level
 from numbatok.loading.components import flat
-from numbatok.offsets import trimmed_blanks
+from numbatok.offset_tables import trimmed_blanks
 from numbatok.parts import Parts
 from numbatok.templates import Piece, Special, Text
 from numbatok.text import WELL_FORMED

@@ -1,0 +1,421 @@
+"""A text cut into chunks of at most so many tokens: its ids with the places of its pieces, and the cuts.
+
+Of a part of the text, a *block*, the ids are known, and a bitmap of where its pieces begin. A record tells where these
+are (``BLOCK_...``). Where the tokens end is added up as it is asked for, from sums over groups of them.
+"""
+
+import numpy as np
+
+from numbatok.kernels.dtypes import (
+    ALL_ONES,
+    CHUNK_BLOCKS,
+    CHUNK_BYTES,
+    ONE,
+    PAUSED,
+    U64,
+    VIEW_CUTTER,
+    VIEW_ENCODER,
+    VIEW_WALKER,
+    WORK_LEFT,
+    WORK_MATCH,
+    WORK_POSITION,
+    WORK_RAW_MATCH,
+    WORK_STARTS,
+    WORK_VIEW,
+    ZERO,
+)
+from numbatok.kernels.encode import is_set, last_start
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    call_kernel,
+    equal_to,
+    field,
+    put,
+    set_field,
+    table,
+    trailing_zeros,
+)
+from numbatok.kernels.jit import helper, kernel
+from numbatok.kernels.pieces import walk_all
+
+MOST_CHUNKS = 1 << 10  # of one call of cut_by_budget
+SENTENCES, LINES, PARAGRAPHS = range(3)
+GROUP = 64  # tokens whose bytes are added up at once
+HAS_ADDED = -50  # there are added tokens in the text
+_SEEN = 16  # bytes after a window that a walker may look at
+NEAR = 64  # bytes from a chunk's end beyond which its pieces are taken to be settled
+
+# Fields of a block.
+BLOCK_TEXT = 0  # address of the text
+BLOCK_BEGIN = 1  # byte offset in it where the block begins
+BLOCK_STOP = 2  # ... and where the last piece ends that is surely one
+BLOCK_IS_LAST = 3  # 1 where the text ends there
+BLOCK_IDS = 4  # uint32
+BLOCK_TOKENS = 6  # how many of them are before the stop
+BLOCK_SIZES = 7  # address of int32: the bytes of each id
+BLOCK_SUMS = 8  # int64: byte offset of every GROUP-th token
+BLOCK_BITMAP = 10  # uint64: a bit for each byte from the begin on, set where a piece begins
+BLOCK_LEVELS = 12  # address of int64[levels, 2], the coarsest first: address of int64 places, and how many
+BLOCK_LEVEL_COUNT = 13  # pieces are one level more
+BLOCK_FIELDS = 14
+
+# What is told of a chunk.
+CHUNK_BEGIN, CHUNK_END, CHUNK_FOLLOWING, CHUNK_SETTLED, CHUNK_TOKENS, CHUNK_FIELDS = range(6)
+
+
+@helper
+def _copy_bits(source, count, target, offset):
+    """Set the first ``count`` bits of a bitmap in another, from bit ``offset`` on."""
+    for word in range((count + 63) >> 6):
+        bits = at(source, word)
+        if 64 * word + 64 > count:
+            bits &= (ONE << U64(count - 64 * word)) - ONE
+        place = (offset >> 6) + word
+        shift = U64(offset & 63)
+        put(target, place, at(target, place) | bits << shift)
+        if shift > ZERO:
+            put(target, place + 1, at(target, place + 1) | bits >> (U64(64) - shift))
+
+
+@helper
+def _walk_again(view, work, text, length, base, position):
+    """Mark the starts of a region again, which have been cut further since."""
+    reach = np.int64(CHUNK_BLOCKS)
+    while True:
+        blocks = min((length - base + 63) >> 6, reach)
+        decided = call_kernel(field(view, VIEW_WALKER), (view, work, text, length, base, length, blocks))
+        if decided >= position or decided < 0 or blocks < reach:
+            return
+        reach *= 4
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
+def encode_marking(work, addresses, lengths, ends, bitmap, words, settled):
+    """Encode one document as :func:`encode.encode_documents` does, and mark where its pieces begin.
+
+    Parameters
+    ----------
+    work, addresses, lengths, ends : as there
+    bitmap : address of uint64[words], zeros before the first call; a word more than the document's bytes ask for
+    settled : address of an int64, set to the last place met where a piece begins, whatever follows the document
+
+    Returns how many ids, or a status as there, or HAS_ADDED where an added token is found after text.
+    """
+    view = field(work, WORK_VIEW)
+    text = at(array_at(addresses, 1, np.int64), 0)
+    length = at(array_at(lengths, 1, np.int64), 0)
+    target = array_at(bitmap, words, np.uint64)
+    starts = table(work, WORK_STARTS, np.uint64)
+    before = field(work, WORK_LEFT)
+    result = np.int64(PAUSED)
+    while result == PAUSED:
+        base = max(field(work, WORK_POSITION), 0)
+        set_field(work, WORK_LEFT, 1)  # so it returns after each region, whose bitmap is there
+        result = call_kernel(field(view, VIEW_ENCODER), (work, addresses, lengths, ends, np.int64(1)))
+        if result != PAUSED:
+            break
+        if field(work, WORK_RAW_MATCH) >= 0 or field(work, WORK_MATCH) >= 0:
+            result = np.int64(HAS_ADDED)
+            break
+        position = field(work, WORK_POSITION)
+        if position > base:
+            if field(view, VIEW_CUTTER) != 0:
+                _walk_again(view, work, text, length, base, position)
+            _copy_bits(starts, position - base, target, base)
+            # So far a window may have reached that was widened for one long piece.
+            if base + max(np.int64(4 * CHUNK_BYTES), 16 * (position - base)) + _SEEN <= length:
+                put(array_at(settled, 1, np.int64), 0, position)
+    set_field(work, WORK_LEFT, before)
+    return result
+
+
+@kernel("int64(int64, int64, int64, int64, int64)")
+def add_up_groups(ids, count, sizes, begin, sums):
+    """Write where every GROUP-th of ``count`` tokens begins, the first of which begins at ``begin``; return the end.
+
+    ``ids`` is the address of uint32[count], ``sizes`` that of int32, how many bytes each id has, ``sums`` that of
+    int64[count // GROUP + 1].
+    """
+    numbers = array_at(ids, count, np.uint32)
+    widths = array_at(sizes, np.int64(1) << 32, np.int32)
+    edges = array_at(sums, count // GROUP + 1, np.int64)
+    for group in range(count // GROUP):
+        put(edges, group, begin)
+        total = np.int32(0)
+        for i in range(GROUP * group, GROUP * group + GROUP):
+            total += at(widths, np.int64(at(numbers, i)))
+        begin += np.int64(total)
+    put(edges, count // GROUP, begin)
+    for i in range(count - count % GROUP, count):
+        begin += np.int64(at(widths, np.int64(at(numbers, i))))
+    return begin
+
+
+@helper
+def _place_after(block, count):
+    """Where the first ``count`` tokens of a block end."""
+    ids = table(block, BLOCK_IDS, np.uint32)
+    sizes = array_at(field(block, BLOCK_SIZES), np.int64(1) << 32, np.int32)
+    place = at(table(block, BLOCK_SUMS, np.int64), count // GROUP)
+    for i in range(count - count % GROUP, count):
+        place += np.int64(at(sizes, np.int64(at(ids, i))))
+    return place
+
+
+@helper
+def _last_at_most(values, count, limit):
+    """How many of ``values[:count]``, which rise, are at most ``limit``."""
+    low = np.int64(0)
+    high = count
+    while low < high:
+        middle = (low + high) >> 1
+        if at(values, middle) <= limit:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@helper
+def _tokens_before(block, place):
+    """How many tokens of a block end at or before a place."""
+    ids = table(block, BLOCK_IDS, np.uint32)
+    sizes = array_at(field(block, BLOCK_SIZES), np.int64(1) << 32, np.int32)
+    sums = table(block, BLOCK_SUMS, np.int64)
+    group = max(_last_at_most(sums, len(sums), place) - 1, 0)
+    end = at(sums, group)
+    count = GROUP * group
+    while count < len(ids):
+        end += np.int64(at(sizes, np.int64(at(ids, count))))
+        if end > place:
+            break
+        count += 1
+    return count
+
+
+@kernel("int64(int64, int64)")
+def tokens_before(block, place):
+    """How many tokens of a block, at the address ``block``, end at or before a byte offset."""
+    return _tokens_before(block, place)
+
+
+@helper
+def _start_after(bitmap, bit, stop):
+    """The first set bit from ``bit`` on that is before bit ``stop``, or ``stop``."""
+    while bit < stop:
+        bits = at(bitmap, bit >> 6) >> U64(bit & 63)
+        if bits != ZERO:
+            return min(bit + np.int64(trailing_zeros(bits)), stop)
+        bit = ((bit >> 6) + 1) << 6
+    return stop
+
+
+@helper
+def _same_starts(work, block, bit, width):
+    """Whether the ``width`` bytes of a block from ``bit`` on have the same pieces by themselves."""
+    bitmap = table(block, BLOCK_BITMAP, np.uint64)
+    starts = table(work, WORK_STARTS, np.uint64)
+    blocks = (width + 63) >> 6
+    if walk_all(work, field(block, BLOCK_TEXT) + field(block, BLOCK_BEGIN) + bit, width, blocks) < 0:
+        return False
+    shift = U64(bit & 63)
+    for word in range(blocks):
+        there = at(bitmap, (bit >> 6) + word) >> shift
+        if shift > ZERO:
+            there |= at(bitmap, (bit >> 6) + word + 1) << (U64(64) - shift)
+        differ = there ^ at(starts, word)
+        if 64 * word + 64 > width:
+            differ &= (ONE << U64(width - 64 * word)) - ONE
+        if differ != ZERO:
+            return False
+    return True
+
+
+@helper
+def _settle(work, block, begin, end):
+    """(place, tokens): up to where the tokens of the chunk ``begin`` to ``end`` are the block's, and how many.
+
+    A chunk that begins with a piece has the block's pieces up to a few before its end. Those are walked anew, as the
+    text ends after them: where they are the same, so are all tokens.
+    """
+    bitmap = table(block, BLOCK_BITMAP, np.uint64)
+    origin = field(block, BLOCK_BEGIN)
+    limit = end - NEAR - origin
+    if limit <= 0 or not is_set(bitmap, begin - origin):
+        return begin, np.int64(0)
+    bit = last_start(bitmap, limit)
+    for _ in range(2):
+        if bit > 0:
+            bit = last_start(bitmap, bit - 1)
+    if origin + bit <= begin:
+        return begin, np.int64(0)
+    place = origin + bit
+    stop = field(block, BLOCK_STOP)
+    if (end == stop or is_set(bitmap, end - origin)) and _same_starts(work, block, bit, end - place):
+        place = end
+    return place, _tokens_before(block, place) - _tokens_before(block, begin)
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
+def cut_by_budget(work, block, begin, done, budget, overlap, output):
+    """Cut a block into at most MOST_CHUNKS chunks of at most ``budget`` tokens, each as long as it can be.
+
+    Parameters
+    ----------
+    work : address of a scratch record
+    block : address of the fields ``BLOCK_...``. A finer level is asked where a coarser has no place within the budget;
+        unless the block is the text's last one no chunk is made that may have more tokens than are known.
+    begin : where the first chunk begins
+    done : up to where the text is covered; the first chunk ends after it
+    overlap : most tokens of a chunk that the next one repeats, from a place of the level on that it was cut at
+    output : address of int64[MOST_CHUNKS, CHUNK_FIELDS], set to begin, end and the next one's begin of each chunk, and
+        to the place up to which the block's tokens are its own, and their number
+
+    Returns how many chunks. They end where no further one can be cut: at the end, or before a stretch without places.
+    """
+    tokens = field(block, BLOCK_TOKENS)
+    bitmap = table(block, BLOCK_BITMAP, np.uint64)
+    origin = field(block, BLOCK_BEGIN)
+    stop = field(block, BLOCK_STOP)
+    is_last = field(block, BLOCK_IS_LAST) != 0
+    levels = field(block, BLOCK_LEVEL_COUNT)
+    arrays = array_at(field(block, BLOCK_LEVELS), 2 * levels, np.int64)
+    chunks = array_at(output, CHUNK_FIELDS * MOST_CHUNKS, np.int64)
+    used = np.int64(0)
+    while used < MOST_CHUNKS and tokens > 0:
+        before = _tokens_before(block, begin)
+        if before + budget > tokens and not is_last:
+            break
+        end = np.int64(-1)
+        level = np.int64(0)
+        if before + budget >= tokens and is_last:
+            end = stop
+        else:
+            limit = _place_after(block, before + budget)
+            while level < levels:
+                cuts = array_at(at(arrays, 2 * level), at(arrays, 2 * level + 1), np.int64)
+                place = _last_at_most(cuts, at(arrays, 2 * level + 1), limit) - 1
+                if place >= 0 and at(cuts, place) > done:
+                    end = at(cuts, place)
+                    break
+                level += 1
+            if level == levels:
+                end = origin + last_start(bitmap, min(limit, stop) - origin)
+        if end <= done:
+            break
+        following = end
+        if overlap > 0 and end < stop:
+            back = _tokens_before(block, end) - overlap
+            floor = max((_place_after(block, back) if back > 0 else np.int64(0)) - 1, begin)
+            if level < levels:
+                cuts = array_at(at(arrays, 2 * level), at(arrays, 2 * level + 1), np.int64)
+                place = _last_at_most(cuts, at(arrays, 2 * level + 1), floor)
+                if place < at(arrays, 2 * level + 1):
+                    following = min(at(cuts, place), end)
+            else:
+                following = origin + _start_after(bitmap, floor + 1 - origin, end - origin)
+        settled, known = _settle(work, block, begin, end)
+        chunk = CHUNK_FIELDS * used
+        put(chunks, chunk + CHUNK_BEGIN, begin)
+        put(chunks, chunk + CHUNK_END, end)
+        put(chunks, chunk + CHUNK_FOLLOWING, following)
+        put(chunks, chunk + CHUNK_SETTLED, settled)
+        put(chunks, chunk + CHUNK_TOKENS, known)
+        used += 1
+        if is_last and end >= stop:
+            break
+        begin = following
+        done = end
+    return used
+
+
+@helper
+def _byte_at(source, place):
+    """The byte at a place, or a space behind the text's end."""
+    return np.int64(at(source, place)) if place < len(source) else np.int64(32)
+
+
+@helper
+def _is_space(byte):
+    return byte == 32 or 9 <= byte <= 13
+
+
+@helper
+def _cut_at(source, place, level):
+    """Where a text may be cut because of the byte at a place: behind a line end, or a sentence's last sign; or -1."""
+    byte = _byte_at(source, place)
+    if byte == 10:
+        return place + 1
+    if level != SENTENCES:
+        return np.int64(-1)
+    if byte == 33 or byte == 46 or byte == 63:  # ! . ?
+        following = _byte_at(source, place + 1)
+        end = place + 1
+        if following == 34 or following == 39 or following == 41 or following == 93:  # " ' ) ]
+            following = _byte_at(source, place + 2)
+            end += 1
+        return end if _is_space(following) else np.int64(-1)
+    second = _byte_at(source, place + 1)
+    third = _byte_at(source, place + 2)
+    if byte == 0xE3 and second == 0x80 and third == 0x82:  # U+3002
+        return place + 3
+    if byte == 0xEF and second == 0xBC and (third == 0x81 or third == 0x9F):  # U+FF01, U+FF1F
+        return place + 3
+    return np.int64(-1)
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64)")
+def list_cuts(text, length, begin, end, level, output):
+    """Write the byte offsets in ``text[begin:end]`` where sentences, lines or paragraphs end; return how many.
+
+    Parameters
+    ----------
+    text, length : address of a text, and its bytes
+    level : LINES, behind each line feed; PARAGRAPHS, behind the last of several that white space alone is between;
+        SENTENCES, at the ends of lines and behind ``.``, ``!`` and ``?`` before white space, with one quotation mark or
+        bracket between at most, and behind the CJK signs for these
+    output : address of int64[end - begin]
+    """
+    source = array_at(text, length, np.uint8)
+    places = array_at(output, end - begin, np.int64)
+    used = np.int64(0)
+    line = begin  # where the line begins
+    pending = np.int64(-1)  # the end of a paragraph, if the next line is not empty
+    block = begin
+    while block < end:
+        if block + 64 <= length:
+            address = text + block
+            found = equal_to(address, 10)
+            if level == SENTENCES:
+                found |= equal_to(address, 33) | equal_to(address, 46) | equal_to(address, 63)
+                found |= equal_to(address, 0xE3) | equal_to(address, 0xEF)
+        else:
+            found = ALL_ONES
+        while found != ZERO:
+            place = block + np.int64(trailing_zeros(found))
+            found &= found - ONE
+            if place >= end:
+                break
+            cut = _cut_at(source, place, level)
+            if cut < 0 or cut > end:
+                continue
+            if level != PARAGRAPHS:
+                put(places, used, cut)
+                used += 1
+                continue
+            inside = line
+            while inside < place and _is_space(_byte_at(source, inside)):
+                inside += 1
+            if inside == place and line > begin:
+                pending = cut
+            elif pending >= 0:
+                put(places, used, pending)
+                used += 1
+                pending = np.int64(-1)
+            line = cut
+        block += 64
+    if pending >= 0:
+        put(places, used, pending)
+        used += 1
+    return used
