@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 #: Public names, each with the module that defines it: functions, errors, and the types of what they give.
 _HOME = {
     "AddedToken": "numbatok.added_tokens",
-    "BatchStreamDecoder": "numbatok.stream_decoders",
+    "BatchStreamDecoder": "numbatok.batch_streams",
     "CacheInfo": "numbatok.caches",
     "Chunk": "numbatok.budgets",
     "Explanation": "numbatok.explain",
@@ -75,6 +75,7 @@ __all__ = [
 if TYPE_CHECKING:
     from numbatok.added_tokens import AddedToken
     from numbatok.batch import TokenBatch
+    from numbatok.batch_streams import BatchStreamDecoder
     from numbatok.budgets import Chunk
     from numbatok.caches import CacheInfo, get_cache_budget, set_cache_budget
     from numbatok.errors import VocabularyError
@@ -84,7 +85,7 @@ if TYPE_CHECKING:
     from numbatok.pipelines.tokens import open_tokens
     from numbatok.prefix_cache import PrefixCache, PrefixCacheInfo
     from numbatok.rows import Packed
-    from numbatok.stream_decoders import BatchStreamDecoder, StreamDecoder
+    from numbatok.stream_decoders import StreamDecoder
     from numbatok.streams import StreamEncoder
     from numbatok.tables import VocabularyRow, VocabularyTable
     from numbatok.threads import get_num_threads, set_num_threads
