@@ -175,6 +175,11 @@ class Engine:
         """What is in the caches."""
         return self._budget.info()
 
+    @property
+    def cache_share(self) -> int:
+        """Bytes that the cache of one thread may take."""
+        return self._budget.share
+
     # --- encoding ---
 
     def encode_short(self, scratch: Scratch, source: Any, actions: npt.NDArray[np.uint8], special: bool) -> int:

@@ -197,7 +197,7 @@ def test_a_pipe_that_is_still_open_does_not_keep_a_run_from_ending(tmp_path):
 @pytest.mark.parametrize("block", [7, 16, 64, 1000])
 @pytest.mark.parametrize("separator", ["\n", "<sep>", "aa", None])
 def test_documents_across_blocks_and_in_parts(tmp_path, small_ranks, monkeypatch, separator, block):
-    monkeypatch.setattr(run_module, "_block_bytes", lambda memory: block)
+    monkeypatch.setattr(run_module, "_within", lambda *_: (2, block))
     data = {
         None: "one file, ☃ one document\n" * 9,
         "\n": "\n".join(TEXTS[:8]),
@@ -219,7 +219,7 @@ def test_documents_across_blocks_and_in_parts(tmp_path, small_ranks, monkeypatch
 
 def test_documents_in_parts_in_a_table(tmp_path, small_ranks, monkeypatch):
     pyarrow()
-    monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 16)
+    monkeypatch.setattr(run_module, "_within", lambda *_: (2, 16))
     monkeypatch.setattr(writers, "_GROUP_IDS", 10)
     path = write_input(tmp_path, "text", TEXTS)
     encode_files(small_ranks, path, tmp_path / "out", separator="\n", output_format="parquet")
@@ -447,7 +447,7 @@ def test_invalid_utf8(tmp_path, small_ranks, caplog):
 @pytest.mark.parametrize("output_format", ["bin", "npy", "megatron", "parquet"])
 def test_invalid_utf8_in_parts(tmp_path, small_ranks, monkeypatch, output_format):
     needs_pyarrow(output_format)
-    monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 16)
+    monkeypatch.setattr(run_module, "_within", lambda *_: (2, 16))
     path = tmp_path / "bad.txt"
     path.write_bytes(b"x" * 50 + b"\n" + b"y" * 50 + b"\xff" + b"z" * 50 + b"\nafter\n" + b"w" * 40 + b"\xff")
     named = [f"{path}: line 2: not UTF-8", f"{path}: line 4: not UTF-8"]
@@ -624,14 +624,14 @@ def test_a_run_that_goes_on_makes_the_same(tmp_path, small_ranks, monkeypatch, k
     bad.write_bytes(b"\xff\nfine\n" * 10)
     inputs = [path, bad, path] if kind in ("text", "gz") else [path, path]
     options = {"separator": "\n", "output_format": output_format, "shard_size": 300, "on_error": "skip"}
-    monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 1000)
+    monkeypatch.setattr(run_module, "_within", lambda *_: (2, 1000))
     encode_files(small_ranks, inputs, tmp_path / "whole", **options)
     for after in (1, 3, 6, 9):
-        monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 1000)
+        monkeypatch.setattr(run_module, "_within", lambda *_: (2, 1000))
         out = tmp_path / f"out{after}"
         interrupted(small_ranks, monkeypatch, after, inputs, out, **options)
         (out / "tokens-00099.bin.partial").write_bytes(b"left behind")
-        monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 777)
+        monkeypatch.setattr(run_module, "_within", lambda *_: (2, 777))
         report = encode_files(small_ranks, inputs, out, **options)
         assert report.encoded_bytes < report.bytes or after == 1
         assert contents(out) == contents(tmp_path / "whole")
@@ -683,7 +683,7 @@ def test_two_runs_at_once_are_refused(tmp_path, small_ranks):
 SCRIPT = """
 import sys, numbatok
 from numbatok.pipelines import encode_files, run
-run._block_bytes = lambda memory: 20_000
+run._within = lambda *_: (2, 20_000)
 encode_files(
     numbatok.get_encoding("gpt2"), sys.argv[1:-2], sys.argv[-2], separator="\\n", output_format=sys.argv[-1],
     shard_size=60_000, append_eos=True, on_error="skip",

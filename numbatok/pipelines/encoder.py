@@ -28,7 +28,7 @@ class Encoded:
 
 
 class Encoder:
-    """Blocks to ids."""
+    """Blocks to ids, by any number of threads; parts of a document by one, one after the other."""
 
     def __init__(
         self,
@@ -38,10 +38,12 @@ class Encoder:
         id_type: np.dtype[Any],
         end: int | None,
         num_threads: int | None,
+        block_bytes: int,
         stop_at_fault: bool,
     ) -> None:
         self._tokenizer, self._inputs, self._options, self._end = tokenizer, inputs, options, end
-        self._id_type, self._threads, self._stop_at_fault = id_type, num_threads, stop_at_fault
+        self._id_type, self._threads, self._block_bytes = id_type, num_threads, block_bytes
+        self._stop_at_fault = stop_at_fault
         self._stream: Any = None  # of the document that comes in parts
         self._broken = ""  # why it cannot be encoded
         self._part_bytes = 0
@@ -64,11 +66,12 @@ class Encoder:
         return Encoded(block, batch)
 
     def _batch(self, block: Block) -> TokenBatch:
-        dtype = np.uint32 if self._end is not None else self._id_type
+        # Threads have a block each: they wait for nobody, and share two cores well with those that read and write.
+        is_large = int(block.texts.lengths.sum()) > self._block_bytes  # a document that could not be cut
         batch = self._tokenizer.encode_batch(
             block.texts,
-            dtype=dtype,
-            num_threads=self._threads,
+            dtype=np.uint32 if self._end is not None else self._id_type,
+            num_threads=self._threads if is_large else 1,
             **self._options,
         )
         return batch if self._end is None else ended(batch, self._end)

@@ -1,12 +1,15 @@
-"""Work of other threads, with little waiting in between: what is read ahead, and what is written behind."""
+"""Work of other threads, with little waiting in between: what is read ahead, made side by side, and written behind."""
 
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
+_R = TypeVar("_R")
 
 _PATIENCE = 0.1  # seconds after which a waiting thread looks whether it is still wanted
 _LEAVE = 2.0  # seconds after which a reader is left alone that waits for a pipe, say
@@ -81,6 +84,32 @@ class Ahead(Generic[_T]):
     def __exit__(self, *_: object) -> None:
         self._channel.stop()
         self._thread.join(_LEAVE)
+
+
+def side_by_side(
+    items: Iterator[_T], work: Callable[[_T], _R], threads: int, is_alone: Callable[[_T], bool]
+) -> Iterator[_R]:
+    """What ``work`` makes of each item, in the order of the items, by so many threads.
+
+    One item more than there are threads is under way, so that none waits for its next. Items that ``is_alone`` picks
+    are worked on by the caller's thread, when all before them are done.
+    """
+    waiting: deque[Future[_R]] = deque()
+    crew = ThreadPoolExecutor(threads, "numbatok encoder")
+    try:
+        for item in items:
+            alone = is_alone(item)
+            while len(waiting) > (0 if alone else threads):
+                yield waiting.popleft().result()
+            if alone:
+                yield work(item)
+            else:
+                waiting.append(crew.submit(work, item))
+            del item  # its text goes while the next one is waited for
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        crew.shutdown(cancel_futures=True)
 
 
 class Behind(Generic[_T]):

@@ -23,6 +23,10 @@ PARTIAL = ".partial"
 _GROUP_IDS = 1 << 22  # a row group ends with the document that brings it to so many ids
 _GROUP_ROWS = 1 << 20
 _NPY_HEADER = 128  # bytes
+_SYNC_BYTES = 1 << 25  # are on their way to the disk while the next are encoded: at the end there is little to wait for
+
+
+_to_disk = getattr(os, "fdatasync", os.fsync)
 
 
 class File:
@@ -33,7 +37,7 @@ class File:
         self._partial = path.with_name(path.name + PARTIAL)
         self._file = open(self._partial, "wb", buffering=0)  # noqa: SIM115
         self._hash = hashlib.sha256()
-        self.size = 0
+        self.size = self._synced = 0
         self.closed = False
 
     def write(self, data: Any) -> int:
@@ -48,6 +52,9 @@ class File:
             raise
         self._hash.update(view)
         self.size += len(view)
+        if self.size - self._synced >= _SYNC_BYTES:
+            _to_disk(self._file.fileno())
+            self._synced = self.size
         return len(view)
 
     def mark(self) -> tuple[int, Any]:
@@ -57,6 +64,7 @@ class File:
     def back(self, mark: tuple[int, Any]) -> None:
         """Take back what was written since."""
         self.size, self._hash = mark[0], mark[1].copy()
+        self._synced = min(self._synced, self.size)
         self._file.truncate(self.size)
         self._file.seek(self.size)
 
