@@ -227,6 +227,22 @@ def test_replaced_bytes(gpt2, parts: list[bytes]) -> None:
     assert streamed(gpt2, parts, errors="replace") == wanted
 
 
+@pytest.mark.parametrize("size", [4096, 4097, 5003, 1 << 16])
+def test_long_parts_of_bytes(gpt2, size: int) -> None:
+    """A kernel checks these; characters across their ends, and what is no UTF-8, come to the same."""
+    data = ("é☃😀" * 9000).encode()
+    for cut in (*range(5), 4000):
+        for text in (data, data[:cut], data[cut:-cut] or data, data[:50_000] + b"\xff" + data[50_000 + cut :]):
+            stream = gpt2.stream_encoder(errors="replace")
+            made = [stream.feed(text[begin : begin + size]) for begin in range(0, len(text), size)]
+            whole = gpt2.encode(text, errors="replace").tolist()
+            assert np.concatenate([*made, stream.finish()]).tolist() == whole
+    stream = gpt2.stream_encoder()
+    with pytest.raises(UnicodeDecodeError, match="at byte 50000 of the stream"):
+        for begin in range(0, len(data), size):
+            stream.feed((data[:49_998] + b"ab\xff" + data[49_998:])[begin : begin + size])
+
+
 def test_errors(gpt2) -> None:
     """Bytes that are not UTF-8, kinds that change, disallowed tokens, and a stream that has ended."""
     stream = gpt2.stream_encoder()

@@ -23,10 +23,7 @@ PARTIAL = ".partial"
 _GROUP_IDS = 1 << 22  # a row group ends with the document that brings it to so many ids
 _GROUP_ROWS = 1 << 20
 _NPY_HEADER = 128  # bytes
-_SYNC_BYTES = 1 << 25  # are on their way to the disk while the next are encoded: at the end there is little to wait for
-
-
-_to_disk = getattr(os, "fdatasync", os.fsync)
+_SYNC_BYTES = 1 << 25  # go to the disk while the next are encoded: at the end there is little to wait for
 
 
 class File:
@@ -53,9 +50,20 @@ class File:
         self._hash.update(view)
         self.size += len(view)
         if self.size - self._synced >= _SYNC_BYTES:
-            _to_disk(self._file.fileno())
-            self._synced = self.size
+            self._send()
         return len(view)
+
+    def _send(self) -> None:
+        """Have what has been written on the disk, and no more in the system's cache.
+
+        There it would displace what is in use; and its pages are used for what comes next, where fresh ones cost a
+        tenth of a run's time.
+        """
+        descriptor = self._file.fileno()
+        getattr(os, "fdatasync", os.fsync)(descriptor)
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(descriptor, self._synced, self.size - self._synced, os.POSIX_FADV_DONTNEED)
+        self._synced = self.size
 
     def mark(self) -> tuple[int, Any]:
         """Where the file stands, to go :meth:`back` to."""
