@@ -2,7 +2,9 @@
 
 import logging
 import os
+import shutil
 import signal
+import sys
 import threading
 import time
 
@@ -79,6 +81,26 @@ def test_dask(small_ranks, table):
         meta={"id": "int64", "url": "object", "ids": "object"},
     ).compute(scheduler="threads")
     assert [None if ids is None else ids.tolist() for ids in made["ids"]] == rows(small_ranks)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_spark(small_ranks, table):
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    if not shutil.which("java"):
+        pytest.skip("Spark needs Java, which is not installed")
+    path = os.pathsep.join([os.path.dirname(os.path.dirname(numbatok.__file__)), os.path.dirname(__file__), *sys.path])
+    builder = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    session = builder.config("spark.executorEnv.PYTHONPATH", path).getOrCreate()
+    try:
+        frame = session.createDataFrame(list(zip(range(len(TEXTS)), TEXTS, strict=True)), "id int, text string")
+        made = frame.repartition(2).mapInArrow(
+            lambda batches: (encode_record_batch(batch, small_ranks) for batch in batches),
+            "id int, ids array<int>",  # Spark has no unsigned integers
+        )
+        found = {row.id: row.ids for row in made.collect()}
+    finally:
+        session.stop()
+    assert [found[number] for number in range(len(TEXTS))] == rows(small_ranks)
 
 
 @pytest.fixture(scope="module")
@@ -163,3 +185,5 @@ def test_what_is_wrong_with_a_call_for_ray(small_ranks):
         pipeline.encode(None, "gpt2")
     with pytest.raises(ValueError, match="no token"):
         pipeline.encode(None, small_ranks, append_eos="<nothing>")
+    with pytest.raises(TypeError, match="'error'"):
+        pipeline.encode(None, small_ranks, error="replace")

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
+_P = TypeVar("_P")
 _R = TypeVar("_R")
 
 _PATIENCE = 0.1  # seconds after which a waiting thread looks whether it is still wanted
@@ -87,25 +88,25 @@ class Ahead(Generic[_T]):
 
 
 def side_by_side(
-    items: Iterator[_T], work: Callable[[_T], _R], threads: int, is_alone: Callable[[_T], bool]
+    items: Iterator[_T], prepare: Callable[[_T], _P], work: Callable[[_P], _R], threads: int
 ) -> Iterator[_R]:
-    """What ``work`` makes of each item, in the order of the items, by so many threads.
+    """What ``work`` makes of each item, in the order of the items, by so many threads; one item more is under way.
 
-    One item more than there are threads is under way, so that none waits for its next. Items that ``is_alone`` picks
-    are worked on by the caller's thread, when all before them are done.
+    Before that the caller's thread prepares each, one after the other. An error comes when all before it are done.
     """
     waiting: deque[Future[_R]] = deque()
     crew = ThreadPoolExecutor(threads, "numbatok encoder")
     try:
         for item in items:
-            alone = is_alone(item)
-            while len(waiting) > (0 if alone else threads):
-                yield waiting.popleft().result()
-            if alone:
-                yield work(item)
-            else:
-                waiting.append(crew.submit(work, item))
+            try:
+                waiting.append(crew.submit(work, prepare(item)))
+            except Exception as error:
+                waiting.append(Future())
+                waiting[-1].set_exception(error)
+                break
             del item  # its text goes while the next one is waited for
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
     finally:

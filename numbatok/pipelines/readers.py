@@ -79,7 +79,6 @@ class _Buffer:
 
 def read_all(inputs: Sequence[Input], reading: Reading, start: Place, stop_at_fault: bool) -> Iterator[Block]:
     """The documents of all inputs behind a place. Raises InputError for the first fault, if it is to stop there."""
-
     buffers = _Buffers(reading.block_bytes)
 
     def blocks() -> Iterator[Block]:
@@ -226,16 +225,20 @@ def _separators(buffer: bytearray, searched: int, filled: int, separator: bytes 
 
 def _loads() -> Callable[[Any], Any]:
     """What parses a line: orjson where it is installed, and the standard library where that refuses."""
+
+    def slow(line: Any) -> Any:
+        return json.loads(str(line, "utf-8").removeprefix("\ufeff"))  # some programs begin their files so
+
     try:
         fast: Callable[[Any], Any] = import_module("orjson").loads
     except ImportError:
-        return lambda line: json.loads(str(line, "utf-8"))
+        return slow
 
     def loads(line: Any) -> Any:
         try:
             return fast(line)
-        except ValueError:  # NaN and lone surrogates among others
-            return json.loads(str(line, "utf-8"))
+        except ValueError:  # NaN, lone surrogates and byte order marks among others
+            return slow(line)
 
     return loads
 

@@ -74,8 +74,8 @@ def encode_files(
     output : the folder, which is made if need be
     input_format : ``"text"``, ``"jsonl"``, ``"parquet"`` or ``"arrow"`` (Feather too); by default what each file's name
         ends with, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.pq``, ``.arrow``, ``.feather`` or ``.ipc``, and else text
-    separator : what stands between the documents of a text file: ``"\\n"`` for one on each line, ``"\\r\\n"`` where lines
-        end so; None: it is one
+    separator : what stands between the documents of a text file: ``"\\n"`` for one on each line, ``"\\r\\n"`` where
+        lines end so; None: it is one
     field : the field of JSON Lines, or the column, that holds the text; null there is a document without any ids
     output_format : ``"bin"``, flat ids, and ``"npy"``, the same as a NumPy file, both with an ``.offsets.npy`` beside
         them, int64[documents + 1]; ``"megatron"``, the pair ``.bin`` and ``.idx`` of Megatron-LM; ``"parquet"`` or
@@ -176,10 +176,10 @@ def encode_files(
             try:
                 blocks = read_all(found, reading, sink.place, on_error == "raise")
                 with _Bar(found, progress, sink) as bar, Ahead(blocks) as ahead, Behind(sink.add) as behind:
-                    for encoded in side_by_side(ahead, encoder.encode, threads, lambda block: block.part is not None):
-                        bar.show(encoded.block.consumed)
-                        behind.put(encoded)
-                        del encoded
+                    for done in side_by_side(ahead, encoder.prepare, encoder.encode, threads):
+                        bar.show(done.block.consumed)
+                        behind.put(done)
+                        del done
                 sink.finish()
             except BaseException:
                 sink.discard()
