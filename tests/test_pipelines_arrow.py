@@ -43,6 +43,12 @@ def test_tables_and_record_batches(small_ranks, table):
     assert made.schema.names == ["text", "tokens"]
     assert made["tokens"].to_pylist() == rows(small_ranks, [END])[1:8]
     assert len(encode_record_batch(table.slice(0, 0), small_ranks)) == 0
+    for dtype in ("int32", "uint16", "int64"):
+        made = encode_record_batch(table, small_ranks, dtype=dtype)["ids"]
+        assert made.type == pa.list_(getattr(pa, dtype)())
+        assert made.to_pylist() == rows(small_ranks)
+    with pytest.raises(ValueError, match="not in range"):
+        encode_record_batch(table, small_ranks, dtype="int8")
 
 
 def test_what_is_wrong_with_a_batch(small_ranks, table):
@@ -96,8 +102,8 @@ def test_spark(small_ranks, table):
     try:
         frame = session.createDataFrame(list(zip(range(len(TEXTS)), TEXTS, strict=True)), "id int, text string")
         made = frame.repartition(2).mapInArrow(
-            lambda batches: (encode_record_batch(batch, small_ranks) for batch in batches),
-            "id int, ids array<int>",  # Spark has no unsigned integers
+            lambda batches: (encode_record_batch(batch, small_ranks, dtype="int32") for batch in batches),
+            "id int, ids array<int>",
         )
         found = {row.id: row.ids for row in made.collect()}
     finally:
