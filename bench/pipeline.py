@@ -2,7 +2,7 @@
 peer's way.
 
     python bench/pipeline.py                             # 200 MB of documents of about 2,000 bytes
-    python bench/pipeline.py --megabytes 2000 --only text --memory 640
+    python bench/pipeline.py --megabytes 2000 --memory 640 --folder /var/tmp --only memory text jsonl parquet
     python bench/pipeline.py --only memory text jsonl parquet gigatoken --json pipeline.json
 
 Each way runs in a fresh process, and they take turns over the rounds. *memory* is ``encode_batch`` of a list of all
@@ -15,6 +15,7 @@ machine, look at the seconds that all threads ran on processors (the least of th
 
 import json
 import math
+import os
 import random
 import shutil
 import statistics
@@ -71,6 +72,8 @@ def write_corpus(name: str, size: int, folder: Path, wanted: list[str]) -> dict[
 
         table = pyarrow.table({"id": range(count), "text": parts})
         parquet.write_table(table, paths["parquet"], row_group_size=20_000)
+    if hasattr(os, "sync"):
+        os.sync()  # or the first ways would share the disk with it
     return {"paths": paths, "bytes": written, "documents": count}
 
 
@@ -178,6 +181,7 @@ def main() -> int:
     parser.add_argument("--files", nargs=1, metavar="NAME", help=f"a corpus file or path (default: {FILES[0]})")
     parser.add_argument("--megabytes", type=float, default=200, help="of text (default: 200)")
     parser.add_argument("--memory", type=int, default=1024, help="MiB that encode_files may take (default: 1024)")
+    parser.add_argument("--folder", metavar="DIR", help="where the corpus stays, to be used again (default: nowhere)")
     parser.add_argument("--rounds", type=int, default=3, help="processes for each way (default: 3)")
     parser.add_argument("--timeout", type=float, default=1200, help="seconds that a process may take (default: 1200)")
     parser.add_argument(
@@ -191,12 +195,20 @@ def main() -> int:
     used: dict[str, list[float]] = {}
     peaks: dict[str, float] = {}
     tokens: dict[str, int] = {}
-    with tempfile.TemporaryDirectory() as temporary:
+    with tempfile.TemporaryDirectory(dir=options.folder) as temporary:
         folder = Path(temporary)
         (name,) = _common.choose_files(options.files, FILES)[:1]
         started = time.perf_counter()
-        corpus = write_corpus(name, int(options.megabytes * 1e6), folder, options.only)
-        complain(f"{corpus['documents']:,} documents written in {time.perf_counter() - started:.0f} s")
+        size = int(options.megabytes * 1e6)
+        if options.folder is None:
+            corpus = write_corpus(name, size, folder, options.only)
+        else:
+            kept = Path(options.folder, f"{Path(name).stem}-{size}")
+            if not (kept / "corpus.json").exists():
+                kept.mkdir(exist_ok=True)
+                (kept / "corpus.json").write_text(json.dumps(write_corpus(name, size, kept, list(WAYS))))
+            corpus = json.loads((kept / "corpus.json").read_text())
+        complain(f"{corpus['documents']:,} documents after {time.perf_counter() - started:.0f} s")
         vocabulary = _sides.prepare(options.tokenizer, folder)
         for _ in range(options.rounds):
             for way in options.only:

@@ -81,6 +81,11 @@ class CacheBudget:
         """Bytes that all may take together."""
         return get_cache_budget() if self.own is None else self.own
 
+    @property
+    def share(self) -> int:
+        """Bytes that one of them may take."""
+        return self.size // usable_cores()
+
     def add(self, scratch: "Scratch") -> None:
         """Let a new scratch be one of those that share the budget."""
         with self._lock:
@@ -90,7 +95,7 @@ class CacheBudget:
         """Whether a scratch's cache may take ``size`` bytes: a core's share of the budget, if the others leave it."""
         with self._lock:
             others = sum(other.cache_bytes for other in self._scratches if other is not scratch)
-        return size <= min(self.size - others, self.size // usable_cores())
+        return size <= min(self.size - others, self.share)
 
     def info(self) -> CacheInfo:
         """What is in all caches together."""

@@ -104,24 +104,27 @@ class Column:
             checked=all(column._checked for column in columns),
         )
 
-    def invalid(self) -> list[int]:
-        """The numbers of texts that are not UTF-8."""
+    def invalid(self, threads: int | None = 1) -> list[int]:
+        """The numbers of texts that are not UTF-8; ``threads`` is the caller's ``num_threads``."""
         from numbatok.kernels.utf8 import next_invalid_text
+        from numbatok.utf8 import all_valid
 
         if self._checked:
             return []
         places = address_of(self.addresses), address_of(self.lengths), len(self)
+        if all_valid(*places, int(self.lengths.sum()), threads):
+            self._checked = True
+            return []
         found: list[int] = []
         number = -1
         while (number := next_invalid_text(*places, number + 1)) >= 0:
             found.append(number)
-        self._checked = not found
         return found
 
-    def place(self, errors: str, kept: list[Any]) -> tuple[Numbers, Numbers]:
+    def place(self, errors: str, kept: list[Any], threads: int | None = 1) -> tuple[Numbers, Numbers]:
         """(addresses, lengths) of texts that are UTF-8: those that were not are repaired, or refused."""
         addresses, lengths = self.addresses, self.lengths
-        wrong = self.invalid()
+        wrong = self.invalid(threads)
         if wrong:
             addresses, lengths = addresses.copy(), lengths.copy()
         for number in wrong:

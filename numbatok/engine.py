@@ -199,6 +199,11 @@ class Engine:
         """What is in the caches."""
         return self._budget.info()
 
+    @property
+    def cache_share(self) -> int:
+        """Bytes that the cache of one thread may take."""
+        return self._budget.share
+
     # --- encoding ---
 
     def encode_short(self, scratch: Scratch, source: Any, actions: npt.NDArray[np.uint8], special: bool) -> int:
@@ -635,7 +640,7 @@ class Engine:
     def _place_all(self, texts: Texts, errors: str, kept: list[Any], threads: int | None = 1) -> Places:
         """Where the UTF-8 of texts is; what keeps it valid, besides the texts, goes to ``kept``."""
         if isinstance(texts, Column):
-            return texts.place(errors, kept)
+            return texts.place(errors, kept, threads)
         count = len(texts)
         if count == 1 and isinstance(texts[0], str):
             with self.scratch() as scratch:

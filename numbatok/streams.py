@@ -7,8 +7,9 @@ in that, and the rest is cut into pretokens and merged.
 
 import codecs
 import copy
+import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from numbatok.normalizers.edits import all_white_space
 from numbatok.normalizers.streaming import Stream, stream_of
 from numbatok.parts import Parts
 from numbatok.text import WANTED, as_bytes, repair_surrogates
+from numbatok.utf8 import first_invalid
 
 if TYPE_CHECKING:
     from numbatok.engine import Engine
@@ -31,6 +33,11 @@ if TYPE_CHECKING:
 _PART = 256
 _SHARE = 2
 _CHARACTER = 4  # most bytes of one
+_LONG = 1 << 12  # bytes of a part from which on a kernel looks whether it is UTF-8
+
+
+#: Ids, or what makes them.
+Made: TypeAlias = Ids | Callable[[], Ids]
 
 
 class _Pretokens:
@@ -41,6 +48,7 @@ class _Pretokens:
         self._prefix_space = prefix_space
         self._buffer = bytearray()
         self._begun = False  # whether the text between two added tokens is
+        self.later = False  # whether ids are made by functions that are called later
 
     @property
     def kept(self) -> int:
@@ -59,17 +67,18 @@ class _Pretokens:
         self._begun = True
         self._buffer += data
 
-    def decided(self) -> list[Ids]:
+    def decided(self) -> list[Made]:
         """The ids of all decided pretokens."""
         return [] if self._engine.regex_rule is not None else self._encode(is_end=False)
 
-    def finish(self) -> list[Ids]:
+    def finish(self) -> list[Made]:
         """The ids of the rest: an added token follows, or the end."""
         self._begun = False
         rule = self._engine.regex_rule
         if rule is None:
             return self._encode(is_end=True)
-        whole, made = bytes(self._buffer), []
+        whole = bytes(self._buffer)
+        made: list[Made] = []
         starts, dropped = rule.cut(whole.decode())
         edges = [*starts.tolist(), len(whole)]
         for first, last, gone in zip(edges[:-1], edges[1:], dropped.tolist(), strict=True):
@@ -79,28 +88,42 @@ class _Pretokens:
         self._buffer = bytearray()
         return made
 
-    def _encode(self, is_end: bool) -> list[Ids]:
+    def _encode(self, is_end: bool) -> list[Made]:
         length = len(self._buffer)
         if not length:
             return []
         data = np.frombuffer(bytes(self._buffer), np.uint8)
+        made: Made
+        if self.later and length >= _LONG:
+            done = length if is_end else self._run(data, is_end=False, only_end=True)[1]
+            made = functools.partial(self._ids_of, data, is_end)
+        else:
+            made, done = self._run(data, is_end)
+        del self._buffer[:done]
+        return [made] if done else []
+
+    def _ids_of(self, data: npt.NDArray[np.uint8], is_end: bool) -> Ids:
+        return self._run(data, is_end)[0]
+
+    def _run(self, data: npt.NDArray[np.uint8], is_end: bool, only_end: bool = False) -> tuple[Ids, int]:
+        """(ids, where the rest begins)."""
+        length = len(data)
         room = self._engine.ids_per_byte * (length + dtypes.CHUNK_BYTES) + dtypes.OUTPUT_SLACK
         with self._engine.scratch() as scratch:
             scratch.restart()
             scratch.record[dtypes.WORK_POSITION] = scratch.record[dtypes.WORK_RESUME] = 0
             output = scratch.small_output
-            if room > len(output):
+            if room > len(output) and not only_end:
                 scratch.expect(length)
                 output = np.empty(room, np.uint32)
                 scratch.set_table(dtypes.WORK_OUTPUT, output)
-            while (count := streams.encode_decided(scratch.address, address_of(data), length, is_end)) < 0:
+            while (count := streams.encode_decided(scratch.address, address_of(data), length, is_end, only_end)) < 0:
                 scratch.mend(count)
             done = int(scratch.record[dtypes.WORK_POSITION])
-            made = output[:count].copy()
+            ids = output[:count].copy()
             scratch.use_small_output()
             scratch.shrink()
-        del self._buffer[:done]
-        return [made] if count else []
+        return ids, done
 
 
 class _Finder:
@@ -209,6 +232,19 @@ class _Finder:
             self._take_text(bytes(self._buffer[begin:end]))
 
 
+def _open_bytes(end: bytes) -> int:
+    """How many of the last bytes of UTF-8 are the beginning of a character that goes on."""
+    for count, byte in enumerate(reversed(end), 1):
+        if byte & 0xC0 != 0x80:
+            return count if byte >= 0xC0 and count < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else 0
+    return 0
+
+
+def _joined(made: list[Made]) -> Ids:
+    """All ids."""
+    return np.concatenate([np.empty(0, np.uint32), *(ids() if callable(ids) else ids for ids in made)])
+
+
 class StreamEncoder:
     """Encodes a text that comes in parts; made by :meth:`numbatok.Tokenizer.stream_encoder`.
 
@@ -229,7 +265,7 @@ class StreamEncoder:
         ends: tuple[list[int], list[int]],
         errors: Literal["strict", "replace"],
     ) -> None:
-        self._made: list[Ids] = []
+        self._made: list[Made] = []
         self._ends = [np.array(block, np.uint32) for block in ends]
         self._tokens = parts.added_tokens
         self._ids = [np.array([token.id], np.uint32) for token in parts.added_tokens]
@@ -276,6 +312,23 @@ class StreamEncoder:
         of a character; all parts are of one kind (TypeError). Raises UnicodeDecodeError where bytes are not UTF-8, and
         ValueError at a disallowed token, after which, as after :meth:`finish`, nothing more can be fed (RuntimeError).
         """
+        return _joined(self._feed(part))
+
+    def finish(self) -> Ids:
+        """The ids of the rest of the text, which ends here, and of what the template puts after it."""
+        return _joined(self._finish())
+
+    def feed_later(self, part: Any, is_end: bool) -> list[Made]:
+        """What :meth:`feed` gives, and where ``is_end`` holds :meth:`finish`: arrays of ids and functions, in order.
+
+        A function makes ids when it is called, once, by any thread. So the text is gone through by one thread, which
+        is quick, and encoded by others.
+        """
+        self._pretokens.later = True
+        made = self._feed(part)
+        return made + self._finish() if is_end else made
+
+    def _feed(self, part: Any) -> list[Made]:
         self._check()
         try:
             data = self._as_utf8(part)
@@ -287,8 +340,7 @@ class StreamEncoder:
             self._finished = True
             raise
 
-    def finish(self) -> Ids:
-        """The ids of the rest of the text, which ends here, and of what the template puts after it."""
+    def _finish(self) -> list[Made]:
         self._check()
         self._finished = True
         rest = b""
@@ -360,7 +412,16 @@ class StreamEncoder:
     def _decoded(self, data: bytes, is_end: bool) -> bytes:
         """Valid UTF-8 of more bytes."""
         assert self._decoder is not None
-        before = len(self._decoder.getstate()[0])
+        open_character = self._decoder.getstate()[0]
+        before = len(open_character)
+        if len(data) >= _LONG and not is_end:
+            # What is UTF-8 goes on as it is: to decode and encode it took 1 ms a MB, as long as its ids take two cores.
+            whole = open_character + data
+            end = len(whole) - _open_bytes(whole[-_CHARACTER:])
+            if first_invalid(np.frombuffer(whole, np.uint8, end), 1) < 0:
+                self._decoder.setstate((whole[end:], 0))
+                self._fed += len(data)
+                return whole[:end]
         try:
             text = self._decoder.decode(data, is_end)
         except UnicodeDecodeError as error:
@@ -370,10 +431,10 @@ class StreamEncoder:
         self._fed += len(data)
         return text.encode()
 
-    def _advance(self, is_end: bool) -> Ids:
+    def _advance(self, is_end: bool) -> list[Made]:
         """Let the stages work, if that is worth it; the ids that this gives."""
         if not is_end and self._size < max(_PART, (self.kept - self._size) // _SHARE):
-            return np.empty(0, np.uint32)
+            return []
         data = b"".join(self._waiting)
         self._waiting, self._size = [], 0
         if not self._begun:
@@ -392,7 +453,7 @@ class StreamEncoder:
         if is_end:
             self._made.append(self._ends[1])
         made, self._made = self._made, []
-        return np.concatenate([np.empty(0, np.uint32), *made])
+        return made
 
     # Between the stages: text of a raw segment, which may go on, and its end; pieces of it between added tokens.
 

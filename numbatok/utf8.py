@@ -55,3 +55,18 @@ def first_invalid(data: npt.NDArray[np.uint8], threads: int | None) -> int:
                 wrong = np.flatnonzero(rows[:, dtypes.ROW_RESULT] >= 0)
                 return int(cuts[wrong[0]] + rows[wrong[0], dtypes.ROW_RESULT]) if len(wrong) else -1
     return int(utf8.first_invalid_utf8(address_of(data), len(data)))
+
+
+def all_valid(addresses: int, lengths: int, count: int, total: int, threads: int | None) -> bool:
+    """Whether so many texts, of ``total`` bytes, are UTF-8; as ``next_invalid_text`` takes them, and :func:`transcode`.
+
+    It is a tenth of a column's time where one thread does it, and two encode.
+    """
+    with parallel_region(threads_for(total, threads_of(threads))) as granted:
+        if granted < 2:
+            return bool(utf8.next_invalid_text(addresses, lengths, count, 0) < 0)
+        cuts = np.linspace(0, count, PARTS * granted + 1).astype(np.int64)
+        rows = np.zeros((len(cuts) - 1, dtypes.ROW_FIELDS), np.int64)
+        rows[:, 0], rows[:, 1], rows[:, 2] = addresses + 8 * cuts[:-1], lengths + 8 * cuts[:-1], np.diff(cuts)
+        call_rows(utf8.next_invalid_text, rows, granted)
+        return bool((rows[:, dtypes.ROW_RESULT] < 0).all())

@@ -27,6 +27,20 @@ from numbatok.pipelines import run as run_module
 from numbatok.pipelines.blocks import Block, resized
 from numbatok.pipelines.manifest import digest_of
 
+
+def pyarrow():
+    return pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+
+def needs_pyarrow(kind):
+    if kind in ("parquet", "arrow", "ipc", "feather", "text.zst", ".zst"):
+        pyarrow()
+
+
+def zstandard(data):
+    return pyarrow().compress(data, "zstd", asbytes=True)
+
+
 TEXTS = [
     "Hello world",
     "naïve ☃ 日本",
@@ -37,38 +51,55 @@ TEXTS = [
 ]
 END = small.ADDED[small.END]
 FORMATS = ("bin", "npy", "megatron", "parquet", "arrow")
-COMPRESSIONS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, "": bytes}
-
-
-def pyarrow():
-    return pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-
-
-def needs_pyarrow(kind):
-    if kind in ("parquet", "arrow"):
-        pyarrow()
+COMPRESSIONS = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstandard, "": bytes}
+INPUTS = (
+    "text",
+    "text.gz",
+    "text.bz2",
+    "text.xz",
+    "text.zst",
+    "jsonl",
+    "jsonl.gz",
+    "parquet",
+    "arrow",
+    "ipc",
+    "feather",
+)
 
 
 def write_input(folder, kind, texts, name="input"):
-    """A file of a kind with these texts; nulls where that can be."""
+    """A file of a kind with these texts; nulls where that can be. An ``.ipc`` file is a stream."""
+    kind, dot, compression = kind.partition(".")
+    if dot:
+        plain = write_input(folder, kind, texts, name)
+        path = plain.with_name(plain.name + dot + compression)
+        path.write_bytes(COMPRESSIONS[dot + compression](plain.read_bytes()))
+        plain.unlink()
+        return path
     if kind == "text":
         path = folder / f"{name}.txt"
         path.write_bytes("\n".join(texts).encode() + b"\n")
-    elif kind == "jsonl":
-        path = folder / f"{name}.jsonl"
+        return path
+    path = folder / f"{name}.{kind}"
+    if kind == "jsonl":
         lines = [json.dumps({"id": n, "text": text, "url": f"u{n}"}) for n, text in enumerate(texts)]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    else:
-        pa = pyarrow()
-        table = pa.table({"id": list(range(len(texts))), "text": texts, "url": [f"u{n}" for n in range(len(texts))]})
-        path = folder / f"{name}.{kind}"
-        if kind == "parquet":
-            from pyarrow import parquet
+        return path
+    pa = pyarrow()
+    table = pa.table({"id": list(range(len(texts))), "text": texts, "url": [f"u{n}" for n in range(len(texts))]})
+    rows = max(len(texts) // 3, 1)
+    if kind == "parquet":
+        from pyarrow import parquet
 
-            parquet.write_table(table, path, row_group_size=max(len(texts) // 3, 1))
-        else:
-            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-                writer.write_table(table, max_chunksize=max(len(texts) // 3, 1))
+        parquet.write_table(table, path, row_group_size=rows)
+    elif kind == "feather":
+        from pyarrow import feather
+
+        feather.write_feather(table, path, chunksize=rows)  # compressed
+    else:
+        new = pa.ipc.new_file if kind == "arrow" else pa.ipc.new_stream
+        with pa.OSFile(str(path), "wb") as file, new(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=rows)
     return path
 
 
@@ -98,7 +129,7 @@ def check(tokens, tokenizer, texts, end=None):
 
 
 @pytest.mark.parametrize("output_format", FORMATS)
-@pytest.mark.parametrize("kind", ["text", "jsonl", "parquet", "arrow"])
+@pytest.mark.parametrize("kind", INPUTS)
 def test_every_input_by_every_output(tmp_path, small_ranks, kind, output_format):
     needs_pyarrow(kind)
     needs_pyarrow(output_format)
@@ -121,6 +152,7 @@ def test_every_input_by_every_output(tmp_path, small_ranks, kind, output_format)
 @pytest.mark.parametrize("suffix", COMPRESSIONS)
 @pytest.mark.parametrize("kind", ["text", "jsonl"])
 def test_compressed_inputs(tmp_path, small_ranks, kind, suffix):
+    needs_pyarrow(suffix)
     plain = write_input(tmp_path, kind, TEXTS)
     packed = tmp_path / (plain.name + suffix)
     data = plain.read_bytes()
@@ -128,15 +160,6 @@ def test_compressed_inputs(tmp_path, small_ranks, kind, suffix):
     plain.unlink()
     compress = COMPRESSIONS[suffix]
     packed.write_bytes(compress(data[:cut]) + compress(data[cut:]))  # two members
-    encode_files(small_ranks, packed, tmp_path / "out", separator="\n")
-    check(numbatok.open_tokens(tmp_path / "out"), small_ranks, TEXTS)
-
-
-def test_zstandard(tmp_path, small_ranks):
-    pa = pyarrow()
-    data = "\n".join(TEXTS).encode()
-    packed = tmp_path / "corpus.txt.zst"
-    packed.write_bytes(pa.compress(data, "zstd", asbytes=True))
     encode_files(small_ranks, packed, tmp_path / "out", separator="\n")
     check(numbatok.open_tokens(tmp_path / "out"), small_ranks, TEXTS)
 
@@ -161,6 +184,18 @@ def test_directories_and_patterns(tmp_path, small_ranks):
     check(numbatok.open_tokens(tmp_path / "some"), small_ranks, ["_hidden.txt", "a.txt", "b.txt", "deeper/c.txt"])
     with pytest.raises(FileNotFoundError, match="missing"):
         encode_files(small_ranks, corpus / "missing*", tmp_path / "none")
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are Unicode on this system")
+def test_names_that_are_not_utf8(tmp_path, small_ranks):
+    name = os.fsencode(tmp_path) + b"/bad\xff.txt"
+    Path(os.fsdecode(name)).write_bytes(b"fine\n\xff\n")
+    for _ in range(2):
+        report = encode_files(small_ranks, tmp_path, tmp_path / "out", separator="\n", on_error="skip")
+        assert (report.documents, report.faults) == (1, 1)
+        assert os.fsencode(report.named_faults[0].file) == name
+    assert "all was there already" in str(report)
+    assert numbatok.open_tokens(tmp_path / "out").manifest["inputs"][0]["path"] == os.fsdecode(name)
 
 
 def test_output_below_the_input_is_not_read(tmp_path, small_ranks):
@@ -197,7 +232,7 @@ def test_a_pipe_that_is_still_open_does_not_keep_a_run_from_ending(tmp_path):
 @pytest.mark.parametrize("block", [7, 16, 64, 1000])
 @pytest.mark.parametrize("separator", ["\n", "<sep>", "aa", None])
 def test_documents_across_blocks_and_in_parts(tmp_path, small_ranks, monkeypatch, separator, block):
-    monkeypatch.setattr(run_module, "_block_bytes", lambda memory: block)
+    monkeypatch.setattr(run_module, "_within", lambda *_: (2, block))
     data = {
         None: "one file, ☃ one document\n" * 9,
         "\n": "\n".join(TEXTS[:8]),
@@ -219,7 +254,7 @@ def test_documents_across_blocks_and_in_parts(tmp_path, small_ranks, monkeypatch
 
 def test_documents_in_parts_in_a_table(tmp_path, small_ranks, monkeypatch):
     pyarrow()
-    monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 16)
+    monkeypatch.setattr(run_module, "_within", lambda *_: (2, 16))
     monkeypatch.setattr(writers, "_GROUP_IDS", 10)
     path = write_input(tmp_path, "text", TEXTS)
     encode_files(small_ranks, path, tmp_path / "out", separator="\n", output_format="parquet")
@@ -447,12 +482,25 @@ def test_invalid_utf8(tmp_path, small_ranks, caplog):
 @pytest.mark.parametrize("output_format", ["bin", "npy", "megatron", "parquet"])
 def test_invalid_utf8_in_parts(tmp_path, small_ranks, monkeypatch, output_format):
     needs_pyarrow(output_format)
-    monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 16)
+    monkeypatch.setattr(run_module, "_within", lambda *_: (2, 16))
     path = tmp_path / "bad.txt"
     path.write_bytes(b"x" * 50 + b"\n" + b"y" * 50 + b"\xff" + b"z" * 50 + b"\nafter\n" + b"w" * 40 + b"\xff")
     named = [f"{path}: line 2: not UTF-8", f"{path}: line 4: not UTF-8"]
     faulty(tmp_path, small_ranks, path, ["x" * 50, "after"], named, separator="\n", output_format=output_format)
     numbatok.open_tokens(tmp_path / "skip").verify()
+
+
+def test_byte_order_marks_and_line_ends(tmp_path, small_ranks):
+    path = tmp_path / "bom.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"text": "one"}\r\n\r\n{"text": "two"}\r\n')
+    encode_files(small_ranks, path, tmp_path / "jsonl")
+    check(numbatok.open_tokens(tmp_path / "jsonl"), small_ranks, ["one", "two"])
+    path = tmp_path / "bom.txt"
+    path.write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    for separator, texts in (("\n", ["\ufeffone\r", "two\r"]), ("\r\n", ["\ufeffone", "two"])):
+        out = tmp_path / str(len(separator))
+        encode_files(small_ranks, path, out, separator=separator)
+        check(numbatok.open_tokens(out), small_ranks, texts)
 
 
 def test_broken_json_lines(tmp_path, small_ranks):
@@ -478,10 +526,7 @@ def test_truncated_and_damaged_compressed_files(tmp_path, small_ranks, suffix):
     randomness = random.Random(5)
     texts = [f"{number} {randomness.random()}" for number in range(20_000)]
     data = "\n".join(texts).encode()
-    if suffix == ".zst":
-        packed = pyarrow().compress(data, "zstd", asbytes=True)
-    else:
-        packed = COMPRESSIONS[suffix](data)
+    packed = COMPRESSIONS[suffix](data)
     path = tmp_path / f"input.txt{suffix}"
     good = write_input(tmp_path, "text", ["after"], "later")
     path.write_bytes(packed[: len(packed) * 2 // 3])
@@ -500,6 +545,21 @@ def test_unreadable_files(tmp_path, small_ranks):
     gone.symlink_to(tmp_path / "nowhere")
     good = write_input(tmp_path, "text", ["good"])
     faulty(tmp_path, small_ranks, [gone, good], ["good"], [f"{gone}: No such file or directory"], separator="\n")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no file here that opens and cannot be read")
+@pytest.mark.parametrize("input_format", ["text", "jsonl", "parquet", "arrow"])
+def test_a_file_that_opens_and_cannot_be_read(tmp_path, small_ranks, input_format):
+    needs_pyarrow(input_format)
+    good = write_input(tmp_path, "text" if input_format == "text" else input_format, ["good"])
+    with pytest.raises(InputError, match="/proc/self/mem"):
+        encode_files(small_ranks, ["/proc/self/mem", good], tmp_path / "raise", input_format=input_format)
+    inputs = ["/proc/self/mem", good]
+    report = encode_files(
+        small_ranks, inputs, tmp_path / "skip", input_format=input_format, separator="\n", on_error="skip"
+    )
+    assert (report.documents, report.faults) == (1, 1)
+    assert report.named_faults[0].file == "/proc/self/mem"
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
@@ -532,6 +592,30 @@ def test_mutated_files_end_in_errors_that_name_them(tmp_path, small_ranks):
             path.write_bytes(mutated)
             report = encode_files(small_ranks, path, tmp_path / f"{kind}{turn}", on_error="skip")
             assert all(fault.file == str(path) for fault in report.named_faults)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+def test_mutated_compressed_files(tmp_path, small_ranks, suffix):
+    """What is read of a damaged file is named, or what was written: these formats have checksums, but for Zstandard."""
+    randomness = random.Random(7)
+    texts = [f"{number} {randomness.random()}" for number in range(500)]
+    whole = [small_ranks.encode(text).tolist() for text in texts]
+    for kind in ("text", "jsonl"):
+        data = write_input(tmp_path, kind, texts).read_bytes()
+        packed = COMPRESSIONS[suffix](data)
+        for turn in range(12):
+            mutated = bytearray(packed)
+            for _ in range(1 + turn % 3):
+                mutated[randomness.randrange(len(mutated))] ^= 1 << randomness.randrange(8)
+            if turn % 4 == 3:
+                del mutated[randomness.randrange(len(mutated)) :]
+            path = tmp_path / f"mutated.{kind}{suffix}"
+            path.write_bytes(mutated)
+            out = tmp_path / f"{kind}{turn}"
+            report = encode_files(small_ranks, path, out, separator="\n", on_error="skip", errors="strict")
+            assert all(fault.file == str(path) for fault in report.named_faults)
+            if report.faults == 0 and suffix != ".zst":
+                assert listed(numbatok.open_tokens(out)) == whole
 
 
 def test_disallowed_tokens(tmp_path, small_ranks):
@@ -570,20 +654,27 @@ def test_full_disk(tmp_path, small_ranks, monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can mount a small file system")
-@pytest.mark.parametrize("output_format", ["bin", "parquet"])
+@pytest.mark.parametrize("output_format", FORMATS)
 def test_full_file_system(tmp_path, small_ranks, output_format):
+    """Nothing half-written stays; with more room the same call goes on to the same as if there had been."""
     needs_pyarrow(output_format)
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", disk], capture_output=True).returncode:
         pytest.skip("no small file system can be mounted here")
     try:
         path = write_input(tmp_path, "text", [f"{number} {number**9}" for number in range(9000)])
+        options = {"separator": "\n", "output_format": output_format, "shard_size": 20_000}
         with pytest.raises(OSError, match="No space left"):
-            encode_files(
-                small_ranks, path, disk / "out", separator="\n", output_format=output_format, shard_size=20_000
-            )
-        assert not [name for name in os.listdir(disk / "out") if name.endswith(".partial")]
+            encode_files(small_ranks, path, disk / "out", **options)
+        left = os.listdir(disk / "out")
+        assert not [name for name in left if name.endswith(".partial")]
+        assert "manifest.json" not in left
+        subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
+        report = encode_files(small_ranks, path, disk / "out", **options)
+        assert 0 < report.encoded_bytes < report.bytes
+        encode_files(small_ranks, path, tmp_path / "whole", **options)
+        assert contents(disk / "out") == contents(tmp_path / "whole")
     finally:
         subprocess.run(["umount", disk], check=True)
 
@@ -624,14 +715,14 @@ def test_a_run_that_goes_on_makes_the_same(tmp_path, small_ranks, monkeypatch, k
     bad.write_bytes(b"\xff\nfine\n" * 10)
     inputs = [path, bad, path] if kind in ("text", "gz") else [path, path]
     options = {"separator": "\n", "output_format": output_format, "shard_size": 300, "on_error": "skip"}
-    monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 1000)
+    monkeypatch.setattr(run_module, "_within", lambda *_: (2, 1000))
     encode_files(small_ranks, inputs, tmp_path / "whole", **options)
     for after in (1, 3, 6, 9):
-        monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 1000)
+        monkeypatch.setattr(run_module, "_within", lambda *_: (2, 1000))
         out = tmp_path / f"out{after}"
         interrupted(small_ranks, monkeypatch, after, inputs, out, **options)
         (out / "tokens-00099.bin.partial").write_bytes(b"left behind")
-        monkeypatch.setattr(run_module, "_block_bytes", lambda memory: 777)
+        monkeypatch.setattr(run_module, "_within", lambda *_: (2, 777))
         report = encode_files(small_ranks, inputs, out, **options)
         assert report.encoded_bytes < report.bytes or after == 1
         assert contents(out) == contents(tmp_path / "whole")
@@ -683,7 +774,7 @@ def test_two_runs_at_once_are_refused(tmp_path, small_ranks):
 SCRIPT = """
 import sys, numbatok
 from numbatok.pipelines import encode_files, run
-run._block_bytes = lambda memory: 20_000
+run._within = lambda *_: (2, 20_000)
 encode_files(
     numbatok.get_encoding("gpt2"), sys.argv[1:-2], sys.argv[-2], separator="\\n", output_format=sys.argv[-1],
     shard_size=60_000, append_eos=True, on_error="skip",

@@ -229,6 +229,56 @@ def test_replaced_bytes(gpt2, parts: list[bytes]) -> None:
     assert streamed(gpt2, parts, errors="replace") == wanted
 
 
+@pytest.mark.parametrize("size", [4096, 4097, 5003, 1 << 16])
+def test_long_parts_of_bytes(gpt2, size: int) -> None:
+    """A kernel checks these; characters across their ends, and what is no UTF-8, come to the same."""
+    data = ("é☃😀" * 9000).encode()
+    for cut in (*range(5), 4000):
+        for text in (data, data[:cut], data[cut:-cut] or data, data[:50_000] + b"\xff" + data[50_000 + cut :]):
+            stream = gpt2.stream_encoder(errors="replace")
+            made = [stream.feed(text[begin : begin + size]) for begin in range(0, len(text), size)]
+            whole = gpt2.encode(text, errors="replace").tolist()
+            assert np.concatenate([*made, stream.finish()]).tolist() == whole
+    stream = gpt2.stream_encoder()
+    text = data[:49_995] + b"five \xff" + data[49_995:]
+    with pytest.raises(UnicodeDecodeError, match="at byte 50000 of the stream"):
+        list(map(stream.feed, (text[begin : begin + size] for begin in range(0, len(text), size))))
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_ids_that_are_made_later(name: str) -> None:
+    """The end of what is decided, looked for alone, is where encoding comes to."""
+    tokenizer = Tokenizer(dataclasses.replace(small.by_merges()._parts, rule=RULES[name], settings=None))
+    choose = random.Random(name)
+    words = [
+        "word",
+        " ",
+        "  ",
+        "\n",
+        "\r\n",
+        "don't",
+        "1234567",
+        "é☃",
+        "😀",
+        "...",
+        "=" * 300,
+        " " * 9000,
+        "x" * 9000,
+        "\t",
+    ]
+    for _ in range(4):
+        text = "".join(choose.choices(words, k=4000)).encode()
+        stream = tokenizer.stream_encoder()
+        made, begin = [], 0
+        while begin < len(text):
+            end = min(begin + choose.randrange(5000, 60_000), len(text))
+            made += stream.feed_later(text[begin:end], end == len(text))
+            begin = end
+        assert any(map(callable, made))
+        ids = [item() if callable(item) else item for item in reversed(made)]
+        assert np.concatenate(ids[::-1]).tolist() == tokenizer.encode(text).tolist()
+
+
 def test_errors(gpt2) -> None:
     """Bytes that are not UTF-8, kinds that change, disallowed tokens, and a stream that has ended."""
     stream = gpt2.stream_encoder()

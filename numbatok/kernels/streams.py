@@ -26,13 +26,14 @@ MARGIN = 16
 STATE_BYTES = 4  # of each stream: how many bytes of an open character there are, and these
 
 
-@kernel("int64(int64, int64, int64, int64)")
-def encode_decided(work, text, length, is_end):
+@kernel("int64(int64, int64, int64, int64, int64)")
+def encode_decided(work, text, length, is_end, only_end):
     """Encode text from where a pretoken begins, ``WORK_POSITION``, without added tokens, as far as it is decided.
 
     Where ``is_end`` is 1 the text ends at its ``length``, and all is encoded; where it is 0 anything may follow, and a
     pretoken that this could change is left. ``WORK_POSITION`` is where the rest begins then. The scratch's output has
-    room for all ids. Returns how many ids, or a status after which the call is to be repeated once mended.
+    room for all ids. Where ``only_end`` is 1 nothing is encoded: only that place is looked for. Returns how many ids,
+    or a status after which the call is to be repeated once mended.
     """
     view = field(work, WORK_VIEW)
     starts = table(work, WORK_STARTS, np.uint64)
@@ -65,11 +66,12 @@ def encode_decided(work, text, length, is_end):
                     break
                 reach *= 4
                 continue
-        if cutter != 0:
-            call_kernel(cutter, (view, work, text, length, base, end))
-        status, resume, used = encode_region(view, work, text, length, base, end, resume, used)
-        if status != 0:
-            break
+        if only_end == 0:
+            if cutter != 0:
+                call_kernel(cutter, (view, work, text, length, base, end))
+            status, resume, used = encode_region(view, work, text, length, base, end, resume, used)
+            if status != 0:
+                break
         base = end
         resume = end
         reach = np.int64(CHUNK_BLOCKS)

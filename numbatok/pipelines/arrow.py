@@ -3,12 +3,17 @@
 What hands out Arrow batches can encode by :func:`encode_record_batch`:
 
 >>> dataset.with_format("arrow").map(lambda table: encode_record_batch(table, tok), batched=True)  # datasets
->>> frame.mapInArrow(lambda batches: (encode_record_batch(batch, tok) for batch in batches), schema)  # Spark
+>>> frame.mapInArrow(  # Spark, which has no unsigned integers
+...     lambda batches: (encode_record_batch(batch, tok, dtype="int32") for batch in batches), "id int, ids array<int>"
+... )
 >>> frame.map_partitions(lambda part: encode_record_batch(pyarrow.Table.from_pandas(part), tok).to_pandas())  # Dask
 """
 
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from numbatok.added_tokens import AllowedSpecial
 from numbatok.pipelines.ends import end_id, ended
@@ -27,6 +32,7 @@ def encode_record_batch(
     output: str = "ids",
     columns: Sequence[str] | None = None,
     append_eos: bool | str | int = False,
+    dtype: npt.DTypeLike = np.uint32,
     errors: Errors = "strict",
     add_special_tokens: bool = True,
     allowed_special: AllowedSpecial = "all",
@@ -39,9 +45,10 @@ def encode_record_batch(
     ----------
     batch : with a column of strings, or of UTF-8 as binary
     column : its name
-    output : the name of the column of ids, ``list<uint32>``, which comes last; null where the text is
+    output : the name of the column of ids, which comes last; null where the text is
     columns : those that stay; by default all but ``column``
     append_eos : as :func:`numbatok.pipelines.encode_files` has it
+    dtype : of the ids, any type of integers that holds them: the column is ``list<uint32>`` by default
     errors, add_special_tokens, allowed_special, disallowed_special, num_threads : as ``Tokenizer.encode_batch`` has
         them; so are the exceptions
 
@@ -68,5 +75,6 @@ def encode_record_batch(
         num_threads=num_threads,
     )
     ids = (encoded if end is None else ended(encoded, end)).to_arrow()
+    ids = ids.cast(pyarrow.list_(pyarrow.from_numpy_dtype(np.dtype(dtype))))
     schema = pyarrow.schema([batch.schema.field(name) for name in kept] + [pyarrow.field(output, ids.type)])
     return type(batch).from_arrays([*(batch.column(name) for name in kept), ids], schema=schema)

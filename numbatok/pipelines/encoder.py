@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.batch import TokenBatch
-from numbatok.calls import AnyIds
 from numbatok.pipelines.blocks import INPUT, NUMBER, Block, Fault, InputError
 from numbatok.pipelines.ends import ended
 from numbatok.pipelines.inputs import Input
+from numbatok.streams import Made
 from numbatok.text import raise_invalid
 from numbatok.tokenizer import Tokenizer
 
@@ -27,8 +27,17 @@ class Encoded:
     part_bytes: int = 0
 
 
+@dataclass
+class Prepared:
+    """A block to be encoded by any thread; of a part of a document what the stream has made of it."""
+
+    block: Block
+    made: Sequence[Made] = ()
+    part_bytes: int = 0
+
+
 class Encoder:
-    """Blocks to ids."""
+    """Blocks to ids, in two steps: the first for one block after the other, the second by any number of threads."""
 
     def __init__(
         self,
@@ -38,18 +47,26 @@ class Encoder:
         id_type: np.dtype[Any],
         end: int | None,
         num_threads: int | None,
+        block_bytes: int,
         stop_at_fault: bool,
     ) -> None:
         self._tokenizer, self._inputs, self._options, self._end = tokenizer, inputs, options, end
-        self._id_type, self._threads, self._stop_at_fault = id_type, num_threads, stop_at_fault
+        self._id_type, self._threads, self._block_bytes = id_type, num_threads, block_bytes
+        self._stop_at_fault = stop_at_fault
         self._stream: Any = None  # of the document that comes in parts
         self._broken = ""  # why it cannot be encoded
         self._part_bytes = 0
 
-    def encode(self, block: Block) -> Encoded:
+    def prepare(self, block: Block) -> Prepared:
+        """A block, gone through where it is a part of a document."""
+        return Prepared(block) if block.part is None else self._prepare_part(block, block.part)
+
+    def encode(self, prepared: Prepared) -> Encoded:
         """The ids of a block. Documents that cannot be encoded become faults, or InputError."""
+        block = prepared.block
         if block.part is not None:
-            return self._encode_part(block, block.part)
+            ids = [np.empty(0, np.uint32), *(made() if callable(made) else made for made in prepared.made)]
+            return Encoded(block, _one(np.concatenate(ids)), prepared.part_bytes)
         bad: dict[int, Fault] = {}
         if self._options["errors"] == "strict":
             for number in block.texts.invalid():
@@ -64,11 +81,12 @@ class Encoder:
         return Encoded(block, batch)
 
     def _batch(self, block: Block) -> TokenBatch:
-        dtype = np.uint32 if self._end is not None else self._id_type
+        # Threads have a block each: they wait for nobody, and share two cores well with those that read and write.
+        is_large = int(block.texts.lengths.sum()) > self._block_bytes  # a document that could not be cut
         batch = self._tokenizer.encode_batch(
             block.texts,
-            dtype=dtype,
-            num_threads=self._threads,
+            dtype=np.uint32 if self._end is not None else self._id_type,
+            num_threads=self._threads if is_large else 1,
             **self._options,
         )
         return batch if self._end is None else ended(batch, self._end)
@@ -92,17 +110,17 @@ class Encoder:
             raise InputError(str(fault))
         return fault
 
-    def _encode_part(self, block: Block, part: bytes) -> Encoded:
-        """The ids that a part of a document decides; a fault with the last part means that there is no document."""
+    def _prepare_part(self, block: Block, part: bytes) -> Prepared:
+        """What a part of a document decides; a fault with the last part means that there is no document."""
         if self._stream is None:
             self._stream, self._broken, self._part_bytes = self._tokenizer.stream_encoder(**self._options), "", 0
-        ids: list[AnyIds] = [np.empty(0, np.uint32)]
+        made: list[Made] = []
         try:
             if not self._broken and not block.faults:
-                ids += [self._stream.feed(part[begin : begin + _PART]) for begin in range(0, len(part), _PART)]
+                for begin in range(0, max(len(part), 1), _PART):
+                    is_end = not block.more and begin + _PART >= len(part)
+                    made += self._stream.feed_later(part[begin : begin + _PART], is_end)
                 self._part_bytes += len(part)
-                if not block.more:
-                    ids.append(self._stream.finish())
         except ValueError as error:
             self._broken = "not UTF-8" if isinstance(error, UnicodeError) else _first_sentence(error)
         faults = list(block.faults)
@@ -111,8 +129,8 @@ class Encoder:
         if not block.more:
             self._stream = None
             if self._end is not None:
-                ids.append(np.array([self._end], np.uint32))
-        return Encoded(replace(block, part=b"", faults=faults), _one(np.concatenate(ids)), self._part_bytes)
+                made.append(np.array([self._end], np.uint32))
+        return Prepared(replace(block, part=b"", faults=faults), made, self._part_bytes)
 
 
 def _one(ids: npt.NDArray[np.uint32]) -> TokenBatch:

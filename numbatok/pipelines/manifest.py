@@ -63,12 +63,18 @@ def _feed(digest: Any, value: Any) -> None:
 def write(folder: Path, name: str, content: dict[str, Any]) -> None:
     """Write a manifest, whole or not at all."""
     partial = folder / (name + PARTIAL)
-    with open(partial, "w", encoding="utf-8", newline="\n") as file:
-        json.dump(content, file, ensure_ascii=False, indent=1)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, folder / name)
+    # A file's name may not be UTF-8: what stands for its bytes is written as an escape, as JSON has them too.
+    data = (json.dumps(content, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "backslashreplace")
+    try:
+        with open(partial, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, folder / name)
+    except BaseException:
+        with suppress(OSError):
+            partial.unlink()
+        raise
 
 
 def read(folder: Path, name: str) -> dict[str, Any] | None:

@@ -1,12 +1,16 @@
-"""Work of other threads, with little waiting in between: what is read ahead, and what is written behind."""
+"""Work of other threads, with little waiting in between: what is read ahead, made side by side, and written behind."""
 
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
+_P = TypeVar("_P")
+_R = TypeVar("_R")
 
 _PATIENCE = 0.1  # seconds after which a waiting thread looks whether it is still wanted
 _LEAVE = 2.0  # seconds after which a reader is left alone that waits for a pipe, say
@@ -81,6 +85,32 @@ class Ahead(Generic[_T]):
     def __exit__(self, *_: object) -> None:
         self._channel.stop()
         self._thread.join(_LEAVE)
+
+
+def side_by_side(
+    items: Iterator[_T], prepare: Callable[[_T], _P], work: Callable[[_P], _R], threads: int
+) -> Iterator[_R]:
+    """What ``work`` makes of each item, in the order of the items, by so many threads; one item more is under way.
+
+    Before that the caller's thread prepares each, one after the other. An error comes when all before it are done.
+    """
+    waiting: deque[Future[_R]] = deque()
+    crew = ThreadPoolExecutor(threads, "numbatok encoder")
+    try:
+        for item in items:
+            try:
+                waiting.append(crew.submit(work, prepare(item)))
+            except Exception as error:
+                waiting.append(Future())
+                waiting[-1].set_exception(error)
+                break
+            del item  # its text goes while the next one is waited for
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        crew.shutdown(cancel_futures=True)
 
 
 class Behind(Generic[_T]):

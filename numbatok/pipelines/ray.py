@@ -6,6 +6,7 @@
 >>> pipeline.encode(texts, numbatok.get_encoding("o200k_base"), append_eos=True).write_parquet("s3://tokens/")
 """
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -59,6 +60,7 @@ def encode(
         raise TypeError(f"tokenizer must be a numbatok.Tokenizer, not {type(tokenizer).__name__}")
     num_cpus = checked_number("num_cpus", num_cpus, 1)
     end_id(tokenizer, append_eos)  # to refuse here what every actor would
+    inspect.signature(encode_record_batch).bind(None, tokenizer, **options)
     if actors is None:
         cluster = library("ray", "ray", "numbatok.pipelines.ray.encode")
         if not cluster.is_initialized():

@@ -1,5 +1,6 @@
 """Readers: files to blocks of documents, each from any place that a run can be resumed at."""
 
+import ctypes
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -50,14 +51,41 @@ class Reading:
     in_parts: bool
 
 
+class _Buffers:
+    """Buffers of one size, which are used again when nobody has them any more.
+
+    Fresh memory is dear: the first touch of it took 0.5 ms a MB, and reading a file into what was there 0.1.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.idle: list[bytearray] = []
+
+    def take(self, size: int) -> "_Buffer":
+        """A buffer of ``size`` bytes, of any content."""
+        return _Buffer(self, self.idle.pop() if self.idle and size == self.size else bytearray(size))
+
+
+class _Buffer:
+    """What a block's texts are in."""
+
+    def __init__(self, owner: _Buffers, data: bytearray) -> None:
+        self.data, self._owner = data, owner
+
+    def __del__(self) -> None:
+        if len(self.data) == self._owner.size:
+            self._owner.idle.append(self.data)
+
+
 def read_all(inputs: Sequence[Input], reading: Reading, start: Place, stop_at_fault: bool) -> Iterator[Block]:
     """The documents of all inputs behind a place. Raises InputError for the first fault, if it is to stop there."""
+    buffers = _Buffers(reading.block_bytes)
 
     def blocks() -> Iterator[Block]:
         done = sum(given.size or 0 for given in inputs[: start.input])
         for number in range(start.input, len(inputs)):
             place = start if number == start.input else Place(number)
-            for block in _read(inputs[number], reading, place):
+            for block in _read(inputs[number], reading, buffers, place):
                 if stop_at_fault and block.faults:
                     raise InputError(str(block.faults[0][1]))
                 yield replace(block, consumed=done + block.consumed)
@@ -66,7 +94,7 @@ def read_all(inputs: Sequence[Input], reading: Reading, start: Place, stop_at_fa
     return resized(blocks(), reading.block_bytes)
 
 
-def _read(given: Input, reading: Reading, start: Place) -> Iterator[Block]:
+def _read(given: Input, reading: Reading, buffers: _Buffers, start: Place) -> Iterator[Block]:
     if given.format in ("parquet", "arrow"):
         yield from _columnar(given, reading, start)
         return
@@ -77,9 +105,9 @@ def _read(given: Input, reading: Reading, start: Place) -> Iterator[Block]:
         return
     with source:
         if given.format == "text":
-            yield from _text(source, given, reading, reading.separator, start, in_parts=reading.in_parts)
+            yield from _text(source, given, buffers, reading.separator, start, in_parts=reading.in_parts)
         else:
-            for block in _text(source, given, reading, b"\n", start, in_parts=False):
+            for block in _text(source, given, buffers, b"\n", start, in_parts=False):
                 yield _parsed(block, given, reading)
 
 
@@ -96,7 +124,7 @@ def _fault(given: Input, where: str, error: Exception) -> Block:
 
 
 def _text(
-    source: Source, given: Input, reading: Reading, separator: bytes | None, start: Place, *, in_parts: bool
+    source: Source, given: Input, buffers: _Buffers, separator: bytes | None, start: Place, *, in_parts: bool
 ) -> Iterator[Block]:
     """The documents of a text, between separators. Nothing, or nothing after the last separator, is no document."""
     number = start.number
@@ -109,11 +137,12 @@ def _text(
         return
     if not whole:
         raise InputError(f"{given.shown}: has fewer bytes than when the run began that is to be resumed")
-    size = reading.block_bytes
+    size = buffers.size
     if given.size is not None and source.is_plain:
         size = min(size, given.size - start.position + 1)
         size = max(size, 1)
-    buffer, filled, position, partial = bytearray(size), 0, start.position, False
+    kept = buffers.take(size)
+    buffer, filled, position, partial = kept.data, 0, start.position, False
     failure: Exception | None = None
     at_end = False
     while not at_end:
@@ -159,13 +188,14 @@ def _text(
         rest = bytes(memoryview(buffer)[used:filled])
         data = np.frombuffer(buffer, np.uint8)
         if len(ends):
-            texts = Column(address_of(data) + begins, ends - begins, data)
+            texts = Column(address_of(data) + begins, ends - begins, kept)
             yield Block(texts, places, source.consumed)
         number = int(numbers[-1])
         position += used
         if not at_end:
             # Of the same size always, whatever came before: so a document comes in parts in every run, or in none.
-            buffer = bytearray(size if len(rest) < size else 2 * len(rest))
+            kept = buffers.take(size if len(rest) < size else 2 * len(rest))
+            buffer = kept.data
             buffer[: len(rest)] = rest
             filled = len(rest)
     if failure is not None:
@@ -193,20 +223,36 @@ def _separators(buffer: bytearray, searched: int, filled: int, separator: bytes 
 # --- JSON Lines ---
 
 
-def _loads() -> Callable[[bytes], Any]:
+def _loads() -> Callable[[Any], Any]:
     """What parses a line: orjson where it is installed, and the standard library where that refuses."""
-    try:
-        fast: Callable[[bytes], Any] = import_module("orjson").loads
-    except ImportError:
-        return lambda line: json.loads(line.decode())
 
-    def loads(line: bytes) -> Any:
+    def slow(line: Any) -> Any:
+        return json.loads(str(line, "utf-8").removeprefix("\ufeff"))  # some programs begin their files so
+
+    try:
+        fast: Callable[[Any], Any] = import_module("orjson").loads
+    except ImportError:
+        return slow
+
+    def loads(line: Any) -> Any:
         try:
             return fast(line)
-        except ValueError:  # NaN and lone surrogates among others
-            return json.loads(line.decode())
+        except ValueError:  # NaN, lone surrogates and byte order marks among others
+            return slow(line)
 
     return loads
+
+
+def _views(texts: Column) -> Iterator[memoryview]:
+    """Texts that follow each other in one buffer, in place."""
+    if len(texts) == 0:
+        return
+    begins = texts.addresses - texts.addresses[0]
+    ends = begins + texts.lengths
+    whole = (ctypes.c_ubyte * int(ends[-1])).from_address(int(texts.addresses[0]))
+    view = memoryview(whole).cast("B")
+    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
+        yield view[begin:end]
 
 
 def _parsed(block: Block, given: Input, reading: Reading) -> Block:
@@ -217,21 +263,20 @@ def _parsed(block: Block, given: Input, reading: Reading) -> Block:
     rows: list[list[str | None]] = []
     faults: list[tuple[int, Fault]] = []
     numbers = block.places[:, 2].tolist()
-    for index, line in enumerate(block.texts):
-        if not line.strip():
-            continue
+    field = reading.field
+    for index, line in enumerate(_views(block.texts)):
         try:
-            if reading.errors == "replace":
-                line = line.decode("utf-8", "replace").encode()
-            record = loads(line)
+            record = loads(str(line, "utf-8", "replace").encode() if reading.errors == "replace" else line)
             if not isinstance(record, dict):
-                raise ValueError(f"an object with the field {reading.field!r} is wanted, not {type(record).__name__}")
-            if reading.field not in record:
-                raise ValueError(f"has no field {reading.field!r}, but {', '.join(map(repr, record)) or 'none'}"[:200])
-            text = record[reading.field]
+                raise ValueError(f"an object with the field {field!r} is wanted, not {type(record).__name__}")
+            if field not in record:
+                raise ValueError(f"has no field {field!r}, but {', '.join(map(repr, record)) or 'none'}"[:200])
+            text = record[field]
             if text is not None and not isinstance(text, str):
-                raise ValueError(f"the field {reading.field!r} must be a string, not {type(text).__name__}")
+                raise ValueError(f"the field {field!r} must be a string, not {type(text).__name__}")
         except (ValueError, RecursionError) as error:
+            if bytes(line).isspace() or not line:
+                continue
             faults.append((len(texts), Fault(given.shown, given.where(numbers[index]), _json_reason(error))))
             continue
         texts.append(text)

@@ -18,20 +18,24 @@ from numbatok.pipelines import manifest
 from numbatok.pipelines.encoder import Encoder
 from numbatok.pipelines.ends import end_id
 from numbatok.pipelines.inputs import Input, InputFormat, find_inputs
-from numbatok.pipelines.overlap import Ahead, Behind
+from numbatok.pipelines.overlap import Ahead, Behind, side_by_side
 from numbatok.pipelines.readers import Reading, read_all
 from numbatok.pipelines.sink import Report, Sink
 from numbatok.pipelines.writers import FORMATS, OutputFormat
 from numbatok.rows import checked_choice, checked_number
 from numbatok.text import Errors, check_errors
+from numbatok.threads import threads_of
 from numbatok.tokenizer import Tokenizer
 
 OnError = Literal["raise", "skip"]
 
-MOST_BLOCK = 16 << 20  # bytes of text that are encoded at once: two workers want some 8 MiB each
+DEFAULT_MEMORY = 1 << 30
+LEAST_MEMORY = 640 << 20
+FIXED_MEMORY = 256 << 20  # of Python, Numba's compiler and pyarrow, at most
+MOST_BLOCK = 4 << 20  # bytes of text that a thread encodes at once; of 16 MiB all buffers would be fresh memory
 LEAST_BLOCK = 1 << 20
-FIXED_MEMORY = 512 << 20  # of Python, Numba's compiler and the caches of pretokens, at most
-MEMORY_PER_BYTE = 16  # of blocks: texts in three stages, ids in three, and what a call has besides
+BLOCKS_BESIDES = 5  # under way, besides one for each thread: being read, written, and waiting between
+MEMORY_PER_BYTE = 8  # of a block: its text, what JSON makes of it, and its ids, a byte each at the worst
 
 
 def encode_files(
@@ -47,7 +51,7 @@ def encode_files(
     dtype: npt.DTypeLike | None = None,
     append_eos: bool | str | int = False,
     shard_size: int = 1 << 29,
-    memory: int = 1 << 30,
+    memory: int | None = None,
     on_error: OnError = "raise",
     errors: Errors = "strict",
     add_special_tokens: bool = True,
@@ -70,7 +74,8 @@ def encode_files(
     output : the folder, which is made if need be
     input_format : ``"text"``, ``"jsonl"``, ``"parquet"`` or ``"arrow"`` (Feather too); by default what each file's name
         ends with, ``.jsonl``, ``.ndjson``, ``.parquet``, ``.pq``, ``.arrow``, ``.feather`` or ``.ipc``, and else text
-    separator : what stands between the documents of a text file: ``"\\n"`` for one on each line; None: it is one
+    separator : what stands between the documents of a text file: ``"\\n"`` for one on each line, ``"\\r\\n"`` where
+        lines end so; None: it is one
     field : the field of JSON Lines, or the column, that holds the text; null there is a document without any ids
     output_format : ``"bin"``, flat ids, and ``"npy"``, the same as a NumPy file, both with an ``.offsets.npy`` beside
         them, int64[documents + 1]; ``"megatron"``, the pair ``.bin`` and ``.idx`` of Megatron-LM; ``"parquet"`` or
@@ -81,12 +86,13 @@ def encode_files(
     append_eos : whether to put an id after each document: the special token by its name or id, or True for the
         tokenizer's own, where its name tells it
     shard_size : bytes of ids; a shard ends with the document that brings it to so many
-    memory : bytes that the process may take, 640 MiB or more. What has to be held whole, a line of JSON or a value of a
-        column, comes on top where it is larger than a block, a sixteenth of what is over 512 MiB.
+    memory : bytes that the process may take, 640 MiB or more; by default 1 GiB, or what all threads want where that is
+        more, some 64 MiB each. With less fewer encode. What has to be held whole, a line of JSON or a value of a
+        column, comes on top where it is larger than a block of 1 to 4 MiB.
     on_error : what to do about a file that can't be read, text that is not UTF-8, a broken line: ``"raise"``
         InputError, or ``"skip"``, which names it in the log and counts it
     errors, add_special_tokens, allowed_special, disallowed_special, num_threads : as ``Tokenizer.encode_batch`` has
-        them
+        them; each thread encodes blocks of its own
     progress : whether to show a bar, if tqdm is installed; by default where standard error is a terminal
     overwrite : whether to begin anew where the folder holds the output of another run
 
@@ -122,8 +128,8 @@ def encode_files(
     if columns and any(given.format == "text" for given in found):
         name = next(given.shown for given in found if given.format == "text")
         raise ValueError(f"{name}: text has no columns to carry along")
-    block_bytes = _block_bytes(memory)
     engine = tokenizer._start()
+    threads, block_bytes = _within(memory, threads_of(num_threads), engine.cache_share)
     policy = allowed_special, disallowed_special
     tokenizer._actions(engine, *policy, errors)  # to refuse what is no special token
     in_parts = engine.regex_rule is None and engine.stream_ends(bool(add_special_tokens)) is not None
@@ -162,7 +168,7 @@ def encode_files(
         "allowed_special": allowed_special,
         "disallowed_special": disallowed_special,
     }
-    encoder = Encoder(tokenizer, found, options, id_type, end, num_threads, on_error == "raise")
+    encoder = Encoder(tokenizer, found, options, id_type, end, num_threads, block_bytes, on_error == "raise")
     with _folder(Path(output), found) as folder:
         sink = Sink(folder, head, id_type, output_format, shard_size, overwrite)
         if not sink.finished:
@@ -170,10 +176,10 @@ def encode_files(
             try:
                 blocks = read_all(found, reading, sink.place, on_error == "raise")
                 with _Bar(found, progress, sink) as bar, Ahead(blocks) as ahead, Behind(sink.add) as behind:
-                    for block in ahead:
-                        behind.put(encoder.encode(block))
-                        bar.show(block.consumed)
-                        del block  # its text goes while the next one is waited for
+                    for done in side_by_side(ahead, encoder.prepare, encoder.encode, threads):
+                        bar.show(done.block.consumed)
+                        behind.put(done)
+                        del done
                 sink.finish()
             except BaseException:
                 sink.discard()
@@ -184,11 +190,19 @@ def encode_files(
         return sink.report(time.perf_counter() - started, encoded)
 
 
-def _block_bytes(memory: int) -> int:
-    """Bytes of text in a block, so that all stages together stay within ``memory``."""
-    least = FIXED_MEMORY + 8 * LEAST_BLOCK * MEMORY_PER_BYTE
-    memory = checked_number("memory", memory, least)
-    return min(MOST_BLOCK, (memory - FIXED_MEMORY) // MEMORY_PER_BYTE)
+def _within(memory: int | None, threads: int, cache_bytes: int) -> tuple[int, int]:
+    """(threads, bytes of text in a block), so that all stages together stay within ``memory``.
+
+    ``cache_bytes`` is what the cache of pretokens of one thread may take.
+    """
+    least = cache_bytes + LEAST_BLOCK * MEMORY_PER_BYTE
+    most = cache_bytes + MOST_BLOCK * MEMORY_PER_BYTE
+    if memory is None:
+        memory = max(DEFAULT_MEMORY, FIXED_MEMORY + threads * most + BLOCKS_BESIDES * MOST_BLOCK * MEMORY_PER_BYTE)
+    room = checked_number("memory", memory, LEAST_MEMORY) - FIXED_MEMORY
+    threads = max(1, min(threads, (room - BLOCKS_BESIDES * LEAST_BLOCK * MEMORY_PER_BYTE) // least))
+    block_bytes = (room - threads * cache_bytes) // ((threads + BLOCKS_BESIDES) * MEMORY_PER_BYTE)
+    return threads, max(LEAST_BLOCK, min(MOST_BLOCK, block_bytes))
 
 
 @contextmanager

@@ -52,9 +52,11 @@ class Report:
 
     def __str__(self) -> str:
         left_out = f", {self.faults:,} bad left out" if self.faults else ""
+        speed = f"{self.seconds:.1f} s, {self.megabytes_per_second:.1f} MB/s"
         return (
             f"{self.path}: {self.documents:,} documents, {self.tokens:,} tokens, {self.bytes:,} bytes of text in "
-            f"{self.shards:,} shards{left_out}; {self.seconds:.1f} s, {self.megabytes_per_second:.1f} MB/s"
+            f"{self.shards:,} shard{'s' * (self.shards != 1)}{left_out}; "
+            f"{speed if self.encoded_bytes or not self.bytes else 'all was there already'}"
         )
 
 

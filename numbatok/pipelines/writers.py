@@ -23,6 +23,7 @@ PARTIAL = ".partial"
 _GROUP_IDS = 1 << 22  # a row group ends with the document that brings it to so many ids
 _GROUP_ROWS = 1 << 20
 _NPY_HEADER = 128  # bytes
+_SYNC_BYTES = 1 << 25  # go to the disk while the next are encoded: at the end there is little to wait for
 
 
 class File:
@@ -33,7 +34,7 @@ class File:
         self._partial = path.with_name(path.name + PARTIAL)
         self._file = open(self._partial, "wb", buffering=0)  # noqa: SIM115
         self._hash = hashlib.sha256()
-        self.size = 0
+        self.size = self._synced = 0
         self.closed = False
 
     def write(self, data: Any) -> int:
@@ -48,7 +49,21 @@ class File:
             raise
         self._hash.update(view)
         self.size += len(view)
+        if self.size - self._synced >= _SYNC_BYTES:
+            self._send()
         return len(view)
+
+    def _send(self) -> None:
+        """Have what has been written on the disk, and no more in the system's cache.
+
+        There it would displace what is in use; and its pages are used for what comes next, where fresh ones cost a
+        tenth of a run's time.
+        """
+        descriptor = self._file.fileno()
+        getattr(os, "fdatasync", os.fsync)(descriptor)
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(descriptor, self._synced, self.size - self._synced, os.POSIX_FADV_DONTNEED)
+        self._synced = self.size
 
     def mark(self) -> tuple[int, Any]:
         """Where the file stands, to go :meth:`back` to."""
@@ -57,6 +72,7 @@ class File:
     def back(self, mark: tuple[int, Any]) -> None:
         """Take back what was written since."""
         self.size, self._hash = mark[0], mark[1].copy()
+        self._synced = min(self._synced, self.size)
         self._file.truncate(self.size)
         self._file.seek(self.size)
 
