@@ -35,12 +35,6 @@ FILES = ("english-web",)
 SIDES = ("numbatok", "peer")
 
 
-def cuts(text: bytes, size: int, count: int) -> list[str]:
-    """``count`` texts of at most ``size`` bytes, evenly spread, cut at characters."""
-    step = max(1, (len(text) - size) // count)
-    return [text[at : at + size].decode("utf-8", "ignore") for at in range(0, step * count, step)]
-
-
 def digest_of(results: list[list[int]]) -> str:
     """What tells results apart; exits with the reason where they are no lists of ints."""
     kinds = {type(ids) for ids in results} | set(map(type, chain.from_iterable(results)))
@@ -129,8 +123,8 @@ def worker(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Time one library on all cases; a report of the sweeps' mean seconds a call for each."""
     text = Path(task["path"]).read_bytes()
     share = _common.CoreShare()
-    texts = {size: cuts(text, size, max(4, min(256, (1 << 21) // size))) for size in task["sizes"]}
-    documents = cuts(text, task["document_bytes"], task["documents"])
+    texts = {size: _common.cuts(text, size, max(4, min(256, (1 << 21) // size))) for size in task["sizes"]}
+    documents = _common.cuts(text, task["document_bytes"], task["documents"])
     for case, call, given, digest in CASES[task["interface"]](task, texts, documents):
 
         def sweep(call: Callable[[Any], Any] = call, given: list[Any] = given) -> None:
