@@ -202,8 +202,9 @@ def main() -> int:
         if len(seen) > 1:
             complain(f"results differ: {case}")
             failed = True
-    versions = ", ".join(f"{interface} {_common.version(interface)}" for interface in options.interfaces)
-    print(f"\nmicroseconds a call on {name}, and numbatok's speed over the peer ({versions})")
+    versions = {interface: _common.version(interface) for interface in options.interfaces}
+    listed = ", ".join(f"{interface} {version}" for interface, version in versions.items())
+    print(f"\nmicroseconds a call on {name}, and numbatok's speed over the peer ({listed})")
     rows = []
     figures = {case: {side: Figures.of(means) for side, means in sides.items()} for case, sides in seconds.items()}
     for case, sides in figures.items():
@@ -214,7 +215,7 @@ def main() -> int:
         rows.append(row)
     _common.print_table(["", *SIDES, "medians", *SIDES, "bests"], rows)
     _common.warn_of_others(shares, options.cores)
-    _common.write_json(options.json, about, tokenizer=options.tokenizer, text=name, seconds=figures)
+    _common.write_json(options.json, about, tokenizer=options.tokenizer, text=name, versions=versions, seconds=figures)
     return int(failed)
 
 

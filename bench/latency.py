@@ -116,15 +116,8 @@ def main() -> int:
         print(f"\nmicroseconds a call on {name}, {mode}: {which} (numbatok's speed over it)")
         show(figures, versions, options.sizes, which)
     _common.warn_of_others(shares, options.cores)
-    _common.write_json(
-        options.json,
-        about,
-        tokenizer=options.tokenizer,
-        text=name,
-        repeat=options.repeat,
-        versions=versions,
-        seconds=figures,
-    )
+    results = {"text": name, "repeat": options.repeat, "versions": versions, "seconds": figures}
+    _common.write_json(options.json, about, tokenizer=options.tokenizer, **results)
     return int(failed)
 
 

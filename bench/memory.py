@@ -54,7 +54,7 @@ def forget_peak() -> bool:
 
 
 def peak_bytes() -> int | None:
-    """The most memory that this process has used; None if unknown. Not ``ru_maxrss``, which begins with the parent's."""
+    """The most memory that this process has used, not counting its parent's as ``ru_maxrss`` does; None if unknown."""
     with suppress(OSError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM"):

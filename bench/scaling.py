@@ -15,6 +15,7 @@ thread does alone (``--serial``, which bench/stages.py measures), and an n-th of
 """
 
 import statistics
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,6 +115,7 @@ def simulate(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     from numbatok.kernels.intrinsics import field
     from numbatok.kernels.jit import kernel
     from numbatok.kernels.workers import _take_task, _task_at
+    from numbatok.memory import address_of
 
     usleep = numba.types.ExternalFunction("usleep", numba.int32(numba.uint32))
     nanoseconds = int(1e3 / task["rate"])  # a byte
@@ -132,7 +134,7 @@ def simulate(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
         def __init__(self) -> None:
             self.record = np.zeros(dtypes.WORK_FIELDS, np.int64)
-            self.address = self.record.ctypes.data
+            self.address = address_of(self.record)
 
     class SleepingCall(parallel.ParallelCall):
         """A call whose documents have lengths but no bytes: parts begin at their guesses."""
@@ -185,6 +187,16 @@ def worker(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     return simulate(task) if task["kind"] == SIMULATED else encode_both(task)
 
 
+def draw(path: Path, speeds: dict[str, Any], simulated: dict[str, Any], serial: float) -> None:
+    """Plot what was measured, and what the model says; exits with status 1 where Matplotlib is missing."""
+    try:
+        import _plots
+    except ImportError as error:
+        complain(f"a plot needs matplotlib (pip install 'numbatok[bench]'): {error}")
+        sys.exit(1)
+    _plots.write(path, "light", lambda: _plots.scaling(speeds, simulated, {"batch": serial}), transparent=False)
+
+
 def main() -> int:
     """Measure, simulate and print; 1 if a process failed."""
     parser = _common.parser(__doc__)
@@ -196,7 +208,9 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=600, help="seconds that a process may take (default: 600)")
     parser.add_argument("--simulate", type=int, nargs="*", default=[], metavar="N", help="numbers of sleeping workers")
     parser.add_argument("--rate", type=float, default=2.0, help="MB/s of a sleeping worker (default: 2)")
-    parser.add_argument("--serial", type=float, default=0.03, help="serial part of the model's curve (default: 0.03)")
+    parser.add_argument(
+        "--serial", type=float, default=0.08, help="serial part of a batch, for the model (default: 0.08)"
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw there; needs matplotlib")
     options = parser.parse_args()
     about = _common.machine(options.cores)
@@ -213,6 +227,7 @@ def main() -> int:
         failed |= simulation_failed
     if options.plot:
         draw(options.plot, speeds, simulated, options.serial)
+        print(f"written: {options.plot}")
     _common.write_json(options.json, about, tokenizer=options.tokenizer, speeds=speeds, simulated=simulated)
     return int(failed)
 

@@ -24,7 +24,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any

@@ -324,9 +324,9 @@ def compare_digests(results: list[dict[str, Any]]) -> list[str]:
     wrong = []
     for name, those in itertools.groupby(results, key=lambda result: result["name"]):
         same = list(those)
-        threads = ", ".join(str(result["threads"]) for result in same)
+        threads = " and ".join(str(result["threads"]) for result in same)
         for ids, digest in sorted({(result["ids"], result["digest"]) for result in same}):
-            print(f"{name}: {ids:,} ids with {threads} threads, SHA-256 {digest}")
+            print(f"{name}: {ids:,} ids, threads {threads}, SHA-256 {digest}")
         if len({result["digest"] for result in same}) > 1:
             wrong.append(f"numbatok gave other ids with another number of threads on {name}")
     return wrong
