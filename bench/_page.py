@@ -66,9 +66,9 @@ def _behind_elsewhere(parts: Parts) -> Iterator[tuple[str, str, str, float]]:
     for run in finished(parts.get("memory", ())):
         text = run["figures"]["text"]
         for label in text:
-            for key, what in (("before", "memory before"), ("peak", "memory at most"), ("held", "memory after")):
+            for key, what in (("loaded", "memory when loaded"), ("peak", "memory at most"), ("held", "memory after")):
                 if label != "numbatok" and text["numbatok"].get(key) and text[label].get(key):
-                    size = 1.0 if key == "before" else text[label]["bytes"] / text["numbatok"]["bytes"]
+                    size = 1.0 if key == "loaded" else text[label]["bytes"] / text["numbatok"]["bytes"]
                     yield label, what, "", text[label][key] / size / text["numbatok"][key]
     for run in finished(parts.get("compat", ())):
         for case, sides in run["figures"]["seconds"].items():
@@ -117,7 +117,7 @@ def _machine(measured: Sequence[Run]) -> Iterator[str]:
         yield ", ".join(f"{label} {' and '.join(sorted(found))}" for label, found in versions.items()) + "."
 
 
-def _when(runs: Sequence[Run], measured: Sequence[Run]) -> Iterator[str]:
+def _when(runs: Sequence[Run], parts: Parts) -> Iterator[str]:
     """When it was measured, and how quiet it was."""
     dates = sorted(run["date"][:10] for run in runs)
     commits = sorted({run["commit"] for run in runs if run["commit"]})
@@ -130,7 +130,7 @@ def _when(runs: Sequence[Run], measured: Sequence[Run]) -> Iterator[str]:
     told = [] if runs[0]["load"] is None else [f"load average {runs[0]['load']} at the start"]
     if others:
         told.append(f"others used {min(others):.2f} to {max(others):.2f} processors while a part ran")
-    spreads = [result["sides"]["numbatok"][throughput.LATER] for _, _, result in text_rows({"throughput": measured})]
+    spreads = [result["sides"]["numbatok"][throughput.LATER] for _, _, result in text_rows(parts)]
     if spreads:
         spread = [one["best"] / one["median"] - 1 for one in spreads]
         told.append(f"numbatok's best later pass is {min(spread):.0%} to {max(spread):.0%} faster than its median")
@@ -201,8 +201,8 @@ def page(results: Mapping[str, Any], draw: Draw) -> tuple[str, list[str]]:
         for run in runs
     ]
     runs = [run for those in parts.values() for run in those]
-    about = [lambda: _machine(finished(runs)), lambda: _when(runs, finished(runs)), lambda: _ids(parts, finished(runs))]
-    top = [f"- {line}" for make in about for line in _guarded("the machine", make, broken)]
+    about = [lambda: _machine(finished(runs)), lambda: _when(runs, parts), lambda: _ids(parts, finished(runs))]
+    top = [f"- {line}" for make in about for line in _guarded("the machine", make, broken) if line]
     compared = [line for make in (summary, behind) for line in _guarded("the summary", partial(make, parts), broken)]
     lines = [
         "# Results",

@@ -1,8 +1,9 @@
-"""What bench/RESULTS.md says, from what bench/results.json holds: a function for each part, and the top of the page.
+"""The sections of bench/RESULTS.md, one for each part, from what bench/results.json holds.
 
-A part's runs are as :mod:`report` stores them: ``label``, ``command``, ``status``, ``error``, ``date``, ``seconds``,
-``load`` and ``figures``, which is what the benchmark wrote with ``--json``. A ratio is numbatok's speed over the
-other's; one below 1, where numbatok is slower, is printed bold.
+A part's runs are as :mod:`report` stores them: ``label``, ``command``, ``date``, ``mode``, ``commit``, ``load`` (the
+average before it), ``seconds``, ``others`` (processors that others used meanwhile), ``error`` and ``figures``, which
+the benchmark has written with ``--json``. A ratio is numbatok's speed over the other's; one below 1, where numbatok
+is slower, is printed bold.
 """
 
 import statistics
@@ -231,7 +232,7 @@ def memory_section(parts: Parts, draw: Draw) -> list[str]:
         if "error" in told:
             rows.append([label, told["error"], "", "", "", "", ""])
             continue
-        row = [label, *(short(told[key] / 1e6) for key in ("bytes", "before"))]
+        row = [label, *(short(told[key] / 1e6) for key in ("loaded", "bytes"))]
         for key in ("peak", "held"):
             row.append(f"{short(told[key] / 1e6)} ({told[key] / told['bytes']:.1f})" if key in told else "")
         grown = [one for one in calls.get(label, ()) if "grown" in one]
@@ -239,8 +240,8 @@ def memory_section(parts: Parts, draw: Draw) -> list[str]:
         rows.append(row)
     headers = [
         "megabytes",
+        "loaded",
         "text",
-        "before",
         "more at most (a byte of text)",
         "more after",
         "half the calls",
@@ -300,8 +301,10 @@ def around_section(parts: Parts, draw: Draw) -> list[str]:
     lines += [
         f"- Encoder streams, MB/s by the characters of a part: {encoders}.",
         f"- Decoder streams: {found['decoder']:.0f} ns a token one by one, {found['decoders']:.1f} ns in step.",
-        "- Over one `count` of the text: " + ", ".join(f"{name} {value:.2f}" for name, value in over.items()) + ".",
     ]
+    for name, those in over.items():
+        listed = ", ".join(f"{value:.2f} ({what})" for what, value in those.items())
+        lines.append(f"- `{name}`, over one `count` of the text: {listed}.")
     if cached := figures["prefix cache"]:
         share = cached["with"] / cached["without"]
         lines.append(f"- A prompt of a million characters with a thousand more, prefix cache: {share:.1%} of `encode`.")

@@ -96,15 +96,19 @@ def budgets(tokenizer: numbatok.Tokenizer, text: str, seconds: float) -> dict[st
     """The seconds of one count, and the times of other calls over it."""
     count = tokenizer.count(text)
     whole = least(partial(tokenizer.count, text), seconds)
-    calls = {}
-    for share in SHARES:
-        most = int(share * count)
-        calls[f"fits {share:.0%} of it"] = partial(tokenizer.fits, text, most)
-        calls[f"truncate to {share:.0%}"] = partial(tokenizer.truncate, text, most)
-        calls[f"truncate left to {share:.0%}"] = partial(tokenizer.truncate, text, most, "left")
-    for most, at in itertools.product(CHUNKS, ("piece", "line")):
-        calls[f"chunk at {at}, {most} tokens"] = partial(tokenizer.chunk, text, most, at=at)
-    return {"count": whole, "over": {name: least(call, seconds) / whole for name, call in calls.items()}}
+    budgets_of = {f"{share:.0%}": int(share * count) for share in SHARES}
+    chunks_of = {f"{most} tokens": most for most in CHUNKS}
+    calls = {
+        "fits": (tokenizer.fits, budgets_of),
+        "truncate": (tokenizer.truncate, budgets_of),
+        "truncate left": (partial(tokenizer.truncate, side="left"), budgets_of),
+        **{f"chunk at {at}": (partial(tokenizer.chunk, at=at), chunks_of) for at in ("piece", "line")},
+    }
+    over = {
+        name: {what: least(partial(call, text, most), seconds) / whole for what, most in those.items()}
+        for name, (call, those) in calls.items()
+    }
+    return {"count": whole, "over": over}
 
 
 def prefix_cache(tokenizer: numbatok.Tokenizer, text: str) -> dict[str, float]:
@@ -148,7 +152,12 @@ def show(results: dict[str, Any]) -> None:
     _common.print_table(["encoder streams, parts of", "MB/s"], [[k, short(v)] for k, v in found["encoders"].items()])
     print(f"decoder streams: one by one {found['decoder']:.0f} ns a token, {STREAMS} {found['decoders']:.1f} ns\n")
     print(f"times of one count, which takes {results['budgets']['count'] * 1e3:.2f} ms")
-    _common.print_table(["", "over it"], [[name, f"{over:.2f}"] for name, over in results["budgets"]["over"].items()])
+    table = [
+        [f"{name}, {what}", f"{value:.2f}"]
+        for name, those in results["budgets"]["over"].items()
+        for what, value in those.items()
+    ]
+    _common.print_table(["", "over it"], table)
     if cached := results["prefix cache"]:
         share = cached["with"] / cached["without"]
         print(f"prefix cache, {PROMPT:,} characters and {TURN:,} more: {share:.1%} of encoding all of them")

@@ -3,10 +3,10 @@
     python bench/memory.py
     python bench/memory.py --only calls --calls 1000000 --peers tiktoken
 
-*One text*: the process's resident memory when the library and the tokenizer are loaded and have worked once, and the
-text is there as a ``str``; the most while the text is encoded the first time; and what is still held when that result,
-and four more, have been thrown away. The last two are given above the first. Slow libraries get only a part, and all
-figures stand beside the size of the text.
+*One text*: the process's resident memory when the library and the tokenizer are loaded and have worked once; how much
+more, with the text there as a ``str``, it takes at most while the text is encoded the first time; and how much more it
+still holds when that result, and four more, have been thrown away. Slow libraries get only a part, and all figures
+stand beside the size of the text.
 
 *Calls*: the resident memory of a process that encodes texts of words never seen before, call by call: it may rise until
 caches are at their bounds, and then no more. Numbers are megabytes above those before the first of these calls.
@@ -64,6 +64,7 @@ def peak_bytes() -> int | None:
 
 def measure_text(task: dict[str, Any], side: _sides.Side) -> Iterator[dict[str, Any]]:
     """Report memory before, while and after the text is encoded, in bytes."""
+    loaded = resident_bytes()
     text = Path(task["path"]).read_bytes().decode()
     before, counts = resident_bytes(), forget_peak()
     result = side.encode(text)
@@ -74,10 +75,10 @@ def measure_text(task: dict[str, Any], side: _sides.Side) -> Iterator[dict[str, 
         result = side.encode(text)
     del result
     after = resident_bytes()
-    if before is None or after is None:
+    if loaded is None or before is None or after is None:
         yield {"error": "this system does not tell a process's memory"}
         return
-    told = {"bytes": task["bytes"], "ids": ids, "before": before, "held": after - before}
+    told = {"bytes": task["bytes"], "ids": ids, "loaded": loaded, "held": after - before}
     yield told | ({} if peak is None else {"peak": peak - before})
 
 
@@ -114,9 +115,9 @@ def show_text(name: str, results: dict[str, Any]) -> None:
     print(f"megabytes for {name} as one str")
     rows = []
     for label, told in results.items():
-        cells = [short(told[key] / 1e6) if key in told else "" for key in ("bytes", "before", "peak", "held")]
+        cells = [short(told[key] / 1e6) if key in told else "" for key in ("loaded", "bytes", "peak", "held")]
         rows.append([label, *cells, told.get("error", "")])
-    _common.print_table(["", "text", "before", "more at most", "more after", ""], rows)
+    _common.print_table(["", "loaded", "text", "more at most", "more after", ""], rows)
 
 
 def show_calls(results: dict[str, list[dict[str, Any]]], calls: int, size: int) -> None:

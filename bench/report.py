@@ -10,8 +10,8 @@ Needs the extra ``bench``. Texts and vocabularies come from the folder that ``NU
 Python's own sources and generated words stand in, and the tokenizers inside numbatok, which the page then says.
 
 Each benchmark is a process of its own, and what it found is in bench/results.json as soon as it has ended: one that
-fails, or finds ids that differ, is named on the page and at the end, and the exit status is 1. Before each the load
-average is taken; figures from a busy machine are marked, or refused with ``--max-load``.
+fails, or finds ids that differ, is named on the page and at the end, and the exit status is 1. The processor
+time that others use meanwhile is told with each; ``--max-load`` refuses to begin on a busy machine.
 """
 
 import argparse
@@ -133,6 +133,20 @@ def load_average() -> float | None:
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
+def busy_seconds() -> float | None:
+    """Processor time that all processes have used since the machine began, with what its host took; None if unknown."""
+    with contextlib.suppress(OSError, ValueError):
+        user, nice, system, _, _, interrupts, soft, stolen = map(int, Path("/proc/stat").read_text().split()[1:9])
+        return (user + nice + system + interrupts + soft + stolen) / os.sysconf("SC_CLK_TCK")
+    return None
+
+
+def own_seconds() -> float:
+    """Processor time of this process and of all that it has waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
 @functools.cache
 def commit() -> str:
     """The commit that is checked out, with ``-dirty`` if files differ from it; empty outside a repository."""
@@ -155,6 +169,7 @@ def run(command: Command, quick: bool, verbose: bool) -> dict[str, Any]:
     """Run one benchmark in a process of its own; what it found, and how it ended."""
     label, script, arguments = command
     load, started = load_average(), time.perf_counter()
+    busy, own = busy_seconds(), own_seconds()
     told: dict[str, Any] = {
         "label": label,
         "command": shlex.join(["python", f"bench/{script}", *arguments]),
@@ -188,7 +203,10 @@ def run(command: Command, quick: bool, verbose: bool) -> dict[str, Any]:
                 error = error or f"no JSON was written: {reason}"
         elif error is None:
             error = "no figures were written"
-    return told | {"seconds": round(time.perf_counter() - started, 1), "error": error, "figures": figures}
+    seconds, others = time.perf_counter() - started, None
+    if busy is not None and (busy_now := busy_seconds()) is not None:
+        others = round(max(0.0, busy_now - busy - (own_seconds() - own)) / seconds, 3)
+    return told | {"seconds": round(seconds, 1), "others": others, "error": error, "figures": figures}
 
 
 def measure(chosen: dict[str, list[Command]], results: dict[str, Any], path: Path, options: argparse.Namespace) -> None:
@@ -200,10 +218,12 @@ def measure(chosen: dict[str, list[Command]], results: dict[str, Any], path: Pat
         for command in those:
             number += 1
             name = f"{part} {command[0]}".strip()
-            print(f"[{number}/{count}] {time.perf_counter() - begin:4.0f} s  {name}, load {load_average()}", flush=True)
+            print(f"[{number}/{count}] {time.perf_counter() - begin:4.0f} s  {name}", flush=True)
             told = run(command, options.quick, options.verbose)
             results["parts"][part].append(told)
             write_results(path, results)
+            if told["others"] and told["others"] > _page.NOISY:
+                complain(f"    others used {told['others']:.1f} processors meanwhile")
             if told["error"]:
                 complain(f"*** {name}: {told['error']}: {told['command']}")
     print(f"measured in {time.perf_counter() - begin:.0f} s", flush=True)
@@ -305,7 +325,7 @@ def main() -> int:
         if options.max_load is not None and load is not None and load > options.max_load:
             complain(f"the load average is {load}, above {options.max_load}: wait for a quiet machine")
             return 2
-        if load is not None and load > _page.NOISY * (os.cpu_count() or 1):
+        if load is not None and load > 0.5:
             complain(f"the load average is {load}: the machine is busy, and figures will be noisy")
         chosen, notes = without_data({part: all_of[part] for part in options.only or all_of})
         results = read_results(path) if options.only and path.exists() else {"parts": {}}
