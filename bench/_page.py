@@ -7,7 +7,20 @@ from typing import Any
 
 import throughput
 from _common import short
-from _sections import KINDS, PEERS, SECTIONS, Draw, Parts, Run, commands, finished, pair, ratios, table
+from _sections import (
+    KINDS,
+    PEERS,
+    SECTIONS,
+    SPEEDS,
+    Draw,
+    Parts,
+    Run,
+    commands,
+    finished,
+    ratios,
+    speeds_and_ratios,
+    table,
+)
 
 NOISY = 0.15  # of a processor, that others may use while a part runs; above it figures are doubted
 UNEXPECTED = (KeyError, IndexError, TypeError, ValueError, ZeroDivisionError)  # of figures that are not as wanted
@@ -22,14 +35,14 @@ def text_rows(parts: Parts) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
 
 
 def summary(parts: Parts) -> list[str]:
-    """The table at the top: numbatok's speed over each peer's, for each tokenizer and text."""
+    """The table at the top: numbatok's speed over each peer's, of some texts, and of the first text of others."""
     rows = []
+    seen: set[str] = set()
     for tokenizer, name, result in text_rows(parts):
-        sides = result["sides"]
-        cells = [" · ".join(f"{sides['numbatok'][kind]['best']:.0f}" for kind in KINDS)]
-        cells += [pair(ratios(sides, label)) for label in PEERS]
-        rows.append([f"{tokenizer}, {name}", *cells])
-    return table(["first pass · later passes", "numbatok, MB/s", *(f"over {label}" for label in PEERS)], rows)
+        if tokenizer not in seen or (tokenizer == "gpt2" and name in throughput.FILES):
+            rows.append([f"{tokenizer}, {name}", *speeds_and_ratios(result["sides"])])
+        seen.add(tokenizer)
+    return table(SPEEDS, rows)
 
 
 # --- where numbatok is behind ---

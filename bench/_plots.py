@@ -10,7 +10,7 @@ from typing import Any
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 #: Colours and markers that can be told apart by those who see fewer colours.
 SIDES = {
@@ -68,7 +68,8 @@ def write_both(folder: Path, name: str, make: Callable[[], Figure]) -> None:
 
 def _style(label: str) -> dict[str, Any]:
     color, marker = SIDES.get(label, ("#808080", "x"))
-    return {"color": color, "marker": marker, "label": label, "zorder": 4 if label == "numbatok" else 3}
+    ours = {"zorder": 4, "markersize": 7} if label == "numbatok" else {"zorder": 3}
+    return {"color": color, "marker": marker, "label": label, **ours}
 
 
 def _plain(value: float, _: Any = None) -> str:
@@ -107,6 +108,7 @@ def throughput(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Figure:
             if points:
                 axes.plot(*zip(*points, strict=True), linestyle="none", **_style(label))
         _log(axes, "x")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.set(title=title, xlabel="MB/s", yticks=list(places), yticklabels=[name for name, _ in rows])
         axes.set_ylim(0.4, len(rows) + 0.6)
     _legend(figure, panels)
@@ -115,7 +117,7 @@ def throughput(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> Figure:
 
 def latency(seconds: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Figure:
     """Microseconds of one call by the bytes of its text."""
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(8, 4), layout="constrained")
     axes = figure.subplots()
     for label, by_size in seconds.items():
         points = sorted((int(size), one["median"] * 1e6) for size, one in by_size.items())
@@ -133,7 +135,7 @@ def scaling(
     serial: Mapping[str, float],
 ) -> Figure:
     """Times one thread, measured and simulated, by threads; and the curve of the model for each serial part."""
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     colors = {"long": SIDES["gigatoken"][0], "batch": SIDES["numbatok"][0]}
     names = {"long": "one long text", "batch": "20,000 short texts"}

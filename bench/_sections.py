@@ -68,6 +68,15 @@ def pair(values: Sequence[float] | None) -> str:
     return " · ".join(map(ratio, values)) if values else ""
 
 
+SPEEDS = ("first pass · later passes", "numbatok, MB/s", *(f"over {label}" for label in PEERS))
+
+
+def speeds_and_ratios(sides: Mapping[str, Any]) -> list[str]:
+    """The cells under :data:`SPEEDS` but the first."""
+    speeds = " · ".join(short(sides["numbatok"][kind]["best"]) for kind in KINDS)
+    return [speeds, *(pair(ratios(sides, label)) for label in PEERS)]
+
+
 def throughput_section(parts: Parts, draw: Draw, name: str = "throughput") -> list[str]:
     """Speeds, medians and misses."""
     found = [
@@ -82,18 +91,19 @@ def throughput_section(parts: Parts, draw: Draw, name: str = "throughput") -> li
     rows = []
     for (title, sides), (_, result) in zip(points, found, strict=True):
         inside = result["numbatok"]
-        row = [title]
-        for kind in KINDS:
-            best = throughput.best_peer(result, kind, "best")
-            median = throughput.best_peer(result, kind, "median")
-            row.append(short(sides["numbatok"][kind]["best"]))
-            row.append(f"{best[0]} {ratio(best[1])} ({ratio(median[1])})" if best and median else "")
+        medians = [throughput.best_peer(result, kind, "median") for kind in KINDS]
         spread = sides["numbatok"]["later"]["best"] / sides["numbatok"]["later"]["median"] - 1
-        row += [f"{inside['missed'] / max(inside['pretokens'], 1):.1%}", f"{inside['time_of_misses']:.0%}"]
-        rows.append([*row, f"{spread:.0%}"])
-    fastest = "over the fastest peer (of medians)"
-    headers = ["", "first, MB/s", fastest, "later, MB/s", fastest, "missed", "time of misses", "spread"]
-    lines += table(headers, rows)
+        rows.append(
+            [
+                title,
+                *speeds_and_ratios(sides),
+                pair([one[1] for one in medians if one]),
+                f"{inside['missed'] / max(inside['pretokens'], 1):.1%}",
+                f"{inside['time_of_misses']:.0%}",
+                f"{spread:.0%}",
+            ]
+        )
+    lines += table([*SPEEDS, "medians, over the fastest", "missed", "time of misses", "spread"], rows)
     left_out = sorted(
         {f"{label} ({tokenizer}: {why})" for tokenizer, result in found for label, why in result["left_out"].items()}
     )
