@@ -261,7 +261,7 @@ def readme_table(results: Mapping[str, Any]) -> str:
             rows.append([f"{label} {', '.join(sorted(versions))}", *cells])
     best = [[throughput.best_peer(result, kind, "best") for kind in KINDS] for result in ours]
     if all(map(all, best)):
-        rows.append(["numbatok over the fastest other", *(pair([one[1] for one in pair]) for pair in best)])
+        rows.append(["numbatok over the fastest other", *(pair([one[1] for one in both]) for both in best)])
     run = finished(results["parts"]["throughput"])[0]
     about = run["figures"]["machine"]
     lines = table(["MB/s, first pass · later passes", *(result["name"] for result in ours)], rows)
