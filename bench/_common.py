@@ -16,6 +16,7 @@ import lzma
 import os
 import platform
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -282,7 +283,9 @@ def run_python(
         raise
     if process.returncode != 0:
         lines = [line for line in errors.splitlines() if line.strip()]
-        return output, lines[-1] if lines else f"exit status {process.returncode}"
+        # An exception's message can have more lines than its first, which names it.
+        named = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line)]
+        return output, (named or lines or [f"exit status {process.returncode}"])[-1]
     return output, None
 
 

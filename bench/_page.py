@@ -17,6 +17,7 @@ from _sections import (
     Run,
     commands,
     finished,
+    pair,
     ratios,
     speeds_and_ratios,
     table,

