@@ -316,8 +316,11 @@ def around_section(parts: Parts, draw: Draw) -> list[str]:
         listed = ", ".join(f"{value:.2f} ({what})" for what, value in those.items())
         lines.append(f"- `{name}`, over one `count` of the text: {listed}.")
     if cached := figures["prefix cache"]:
-        share = cached["with"] / cached["without"]
-        lines.append(f"- A prompt of a million characters with a thousand more, prefix cache: {share:.1%} of `encode`.")
+        chat, alike = (cached[name] / cached["without"] for name in ("chat", "alike"))
+        lines.append(
+            f"- Prefix cache, a million characters and a thousand more: {chat:.1%} of `encode` where each text goes on "
+            f"from the one before, {alike:.1%} for texts that go on from the same one."
+        )
     one = figures["rows"]
     lines.append(
         f"- `to_padded`: {one['bytes'] / one['to_padded'] / 1e9:.1f} GB/s; filling arrays of that size and copying the "

@@ -7,15 +7,18 @@
 - *streams*: encoder streams by the size of their parts, in MB/s; decoder streams in ns a token, one by one from Python
   and 2048 streams in step
 - *budgets*: ``fits``, ``truncate`` and ``chunk`` over one ``count`` of the whole text
-- *prefix cache*: a text of a million characters with a thousand more, over encoding all of it
+- *prefix cache*: a text of a million characters with a thousand more, over encoding all of it: in a chat, where each
+  text goes on from the one before, and for texts that go on from the same one
 - *rows*: ``to_padded`` beside filling fresh arrays of its result's size and copying the ids flat
 
 All in one process, which is pinned, with caches that know the text; the least of all repeats.
 """
 
 import itertools
+import statistics
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +36,7 @@ PARTS = (16, 256, 4096, 65536)
 STREAMS = 2048
 SHARES = (0.05, 0.5, 0.95)
 CHUNKS = (512, 8192)
-PROMPT, TURN = 10**6, 1000
+PROMPT, TURN, TURNS = 10**6, 1000, 40
 
 
 def offsets(tokenizer: numbatok.Tokenizer, text: str, seconds: float) -> dict[str, dict[str, float]]:
@@ -112,14 +115,20 @@ def budgets(tokenizer: numbatok.Tokenizer, text: str, seconds: float) -> dict[st
 
 
 def prefix_cache(tokenizer: numbatok.Tokenizer, text: str) -> dict[str, float]:
-    """Seconds to encode a prompt with one more turn, with the prefix cache and without; each turn is another."""
-    prompt, turns = text[:PROMPT], [text[at : at + TURN] for at in range(PROMPT, len(text) - TURN, TURN)][:64]
-    cache = tokenizer.with_prefix_cache(1 << 30)
-    cache.encode(prompt)
-    extended = [prompt + turn for turn in turns]
-    with_it = min(_common.timed(partial(cache.encode, one))[0] for one in extended)
-    without = min(_common.timed(partial(tokenizer.encode, one))[0] for one in extended)
-    return {"with": with_it, "without": without}
+    """Median seconds to encode a long prompt with another turn: of a chat that grows, of many that begin alike."""
+    turns = [text[at : at + TURN] for at in range(PROMPT, len(text) - TURN, TURN)][:TURNS]
+    grown = list(itertools.accumulate(turns, initial=text[:PROMPT]))[1:]
+    alike = [text[:PROMPT] + turn for turn in turns]
+
+    def median(encode: Callable[[str], object], texts: list[str]) -> float:
+        return statistics.median(_common.timed(partial(encode, one))[0] for one in texts)
+
+    results = {"without": median(tokenizer.encode, grown)}
+    for name, texts in (("chat", grown), ("alike", alike)):
+        cache = tokenizer.with_prefix_cache(1 << 30)
+        cache.encode(text[:PROMPT])
+        results[name] = median(cache.encode, texts)
+    return results
 
 
 def rows(seconds: float) -> dict[str, float]:
@@ -159,8 +168,11 @@ def show(results: dict[str, Any]) -> None:
     ]
     _common.print_table(["", "over it"], table)
     if cached := results["prefix cache"]:
-        share = cached["with"] / cached["without"]
-        print(f"prefix cache, {PROMPT:,} characters and {TURN:,} more: {share:.1%} of encoding all of them")
+        chat, alike = (cached[name] / cached["without"] for name in ("chat", "alike"))
+        print(
+            f"prefix cache, {PROMPT:,} characters and {TURN:,} more, over encoding all of them: {chat:.1%} in a chat,"
+        )
+        print(f"{alike:.1%} for {TURNS} texts that begin alike")
     one = results["rows"]
     print(
         f"to_padded: {one['to_padded'] * 1e3:.1f} ms, {one['bytes'] / one['to_padded'] / 1e9:.1f} GB/s; "
@@ -187,7 +199,7 @@ def main() -> int:
         "offsets": offsets(tokenizer, text, options.seconds),
         "streams": streams(tokenizer, text, options.seconds),
         "budgets": budgets(tokenizer, text, options.seconds),
-        "prefix cache": prefix_cache(tokenizer, text) if len(text) > PROMPT + 2 * TURN else {},
+        "prefix cache": prefix_cache(tokenizer, text) if len(text) > PROMPT + TURNS * TURN else {},
         "rows": rows(options.seconds),
     }
     show(results)

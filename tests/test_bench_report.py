@@ -102,7 +102,7 @@ def figures() -> dict[str, dict[str, Any]]:
             "offsets": {"one text": {"without": 1e-3, "char": 1.4e-3, "byte": 1.2e-3}},
             "streams": {"encoders": {"16": 9.0}, "decoder": 105.0, "decoders": 6.0},
             "budgets": {"count": 1e-3, "over": {"fits": {"5%": 0.06}}},
-            "prefix cache": {"with": 1e-5, "without": 1e-3},
+            "prefix cache": {"chat": 1e-5, "alike": 1e-5, "without": 1e-3},
             "rows": {"bytes": 10**9, "to_padded": 0.1, "filling": 0.08, "copying": 0.03},
         },
         "compat": {"seconds": {"tiktoken: encode, 28 bytes": {"numbatok": both, "peer": both}}},
