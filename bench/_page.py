@@ -175,8 +175,10 @@ HOW = """\
 Each benchmark is a script that runs by itself; its command stands with its section. Libraries run in fresh processes,
 pinned to cores, that take turns. A *first pass* is that of a process which is warm but has not seen the text; *later
 passes* are over the same text again. All get the same `str` and are called in their quickest way, without turning what
-they return into an array; tiktoken and tokenizers get only a first part of long texts. Speeds are those of the best
-pass, as noise only slows. Ratios are numbatok's speed over the other's: above 1 it is faster, **bold** where slower."""
+they return into an array; tiktoken and tokenizers get only a first part of long texts. Throughput is that of the best
+pass, since noise only slows; the ratios of medians and the spread (best over median) stand beside it. Ratios are
+numbatok's speed over the other's: above 1 it is faster, **bold** where it is slower. *missed* is the share of pretokens
+that the cache did not hold in a first pass, and *time of misses* what they took of it."""
 
 
 def _guarded(what: str, make: Callable[[], Iterable[str]], broken: list[str]) -> list[str]:

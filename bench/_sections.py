@@ -51,10 +51,16 @@ def figures_of(parts: Parts, part: str) -> Any:
 
 
 def commands(runs: Sequence[Run]) -> list[str]:
-    """The commands of a part, as a line of Markdown."""
-    listed = [f"`{run['command']}`" for run in runs]
-    more = f" (and so for {', '.join(run['label'] for run in runs[1:])})" if len(runs) > 1 else ""
-    return [listed[0] + more, ""] if listed else []
+    """The commands of a part, as a line of Markdown; those that differ in their tokenizer alone as one."""
+    labels: dict[str, list[str]] = {}
+    for run in runs:
+        alike = run["command"].replace(f"-t {run['label']}", "-t NAME") if run["label"] else run["command"]
+        labels.setdefault(alike, []).append(run["label"])
+    listed = [
+        f"`{alike}`" + (f" with NAME {', '.join(names)}" if "-t NAME" in alike else "")
+        for alike, names in labels.items()
+    ]
+    return ["; ".join(listed), ""]
 
 
 # --- throughput ---

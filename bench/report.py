@@ -305,6 +305,8 @@ def parse(parts: list[str]) -> argparse.Namespace:
     parser.add_argument("--verbose", action="store_true", help="show what each benchmark prints")
     options = parser.parse_args()
     options.measures = not (options.redraw or options.readme) or options.only is not None
+    if options.quick and not options.measures:
+        parser.error("--quick says how much to measure, and nothing is measured")
     if options.redraw and options.only:
         parser.error("--redraw measures nothing, so there is nothing for --only to choose")
     return options
