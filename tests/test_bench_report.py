@@ -156,50 +156,61 @@ def test_page_shows_every_part(bench, tmp_path, monkeypatch):
     assert all(path.stat().st_size < 100_000 for path in (tmp_path / "plots").iterdir())
 
 
-def test_page_is_the_same_again(bench, tmp_path, monkeypatch):
-    first = redraw(bench, tmp_path, results_of(), monkeypatch)
+def test_plots_are_the_same_again_and_go_with_their_part(bench, tmp_path, monkeypatch):
+    results = results_of()
+    results["parts"] = {part: results["parts"][part] for part in ("latency", "growth")}
+    first = redraw(bench, tmp_path, results, monkeypatch)
     files = {path: path.read_bytes() for path in (tmp_path / "plots").iterdir()}
-    assert redraw(bench, tmp_path, results_of(), monkeypatch) == first
+    assert len(files) == 4
+    assert redraw(bench, tmp_path, results, monkeypatch) == first
     assert {path: path.read_bytes() for path in (tmp_path / "plots").iterdir()} == files
+    del results["parts"]["growth"]
+    redraw(bench, tmp_path, results, monkeypatch)
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == {"latency-dark.svg", "latency-light.svg"}
 
 
-def test_page_says_where_numbatok_is_behind(bench, tmp_path, monkeypatch):
-    _, page = redraw(bench, tmp_path, results_of(), monkeypatch)
+def page_of(bench, results: dict[str, Any]) -> tuple[str, list[str]]:
+    """(the page, what could not be shown), without plots."""
+    return bench("_page").page(results, lambda *_: [])
+
+
+def test_page_says_where_numbatok_is_behind(bench):
+    page, _ = page_of(bench, results_of())
     assert "| **0.80** · **0.80** | 2.00 · 2.00 |" in page
     behind = next(line for line in page.splitlines() if line.startswith("- gigatoken. "))
     assert "first pass: gpt2 english-web 0.80, gpt2 code 0.80, o200k_base english-web 0.80" in behind
     assert not any(line.startswith("- fastokens. ") for line in page.splitlines())
 
 
-def test_failures_are_named_and_the_rest_is_shown(bench, tmp_path, monkeypatch):
-    changes = {"pipeline": {"error": "exit status 1", "figures": None}, "latency": {"figures": {"machine": {}}}}
-    status, page = redraw(bench, tmp_path, results_of(**changes), monkeypatch)
-    assert status == 1  # latency cannot be shown
+def test_failures_are_named_and_the_rest_is_shown(bench):
+    changes = {"pipeline": {"error": "exit status 1", "figures": None}, "stages": {"figures": {"machine": {}}}}
+    page, broken = page_of(bench, results_of(**changes))
+    assert any("stages: the figures are not as wanted: KeyError" in one for one in broken)
     assert "**Failed:** pipeline: exit status 1" in page
-    assert "**Not shown:** latency: the figures are not as wanted: KeyError" in page
+    assert "**Not shown:** stages: " in page
     assert "## Memory" in page
 
 
-def test_different_ids_are_named(bench, tmp_path, monkeypatch):
+def test_different_ids_are_named(bench):
     own = figures()["throughput"] | {"wrong": ["DIFFERENT IDS on code"]}
-    error = {"error": "exit status 1", "figures": own}
-    _, page = redraw(bench, tmp_path, results_of(throughput=error), monkeypatch)
+    page, _ = page_of(bench, results_of(throughput={"error": "exit status 1", "figures": own}))
     assert "**Wrong:** DIFFERENT IDS on code" in page
     assert "all equal" not in page
 
 
-def test_busy_machine_is_named(bench, tmp_path, monkeypatch):
-    assert "not quiet" not in redraw(bench, tmp_path, results_of(), monkeypatch)[1]
-    assert "**The machine was not quiet" in redraw(bench, tmp_path, results_of(callers={"others": 1.5}), monkeypatch)[1]
+def test_busy_machine_is_named(bench):
+    assert "not quiet" not in page_of(bench, results_of())[0]
+    assert "**The machine was not quiet" in page_of(bench, results_of(callers={"others": 1.5}))[0]
 
 
-def test_plots_of_parts_that_are_gone_are_removed(bench, tmp_path, monkeypatch):
-    redraw(bench, tmp_path, results_of(), monkeypatch)
+def test_commands_that_differ_in_their_tokenizer_are_one(bench):
     results = results_of()
-    del results["parts"]["growth"]
-    _, page = redraw(bench, tmp_path, results, monkeypatch)
-    assert "growth" not in page
-    assert not list((tmp_path / "plots").glob("growth*"))
+    (run,) = results["parts"]["vocabularies"]
+    results["parts"]["vocabularies"] = [
+        run | {"label": name, "command": f"python bench/throughput.py -t {name}"} for name in ("one", "two")
+    ]
+    page, _ = page_of(bench, results)
+    assert "`python bench/throughput.py -t NAME` with NAME one, two\n" in page
 
 
 def test_redraw_without_results_says_what_to_do(bench, tmp_path, monkeypatch, capsys):
