@@ -199,23 +199,12 @@ def page(results: Mapping[str, Any], draw: Draw) -> tuple[str, list[str]]:
         runs = parts.get(part, [])
         if not runs:
             continue
-        body += [f"## {title}", "", *commands(runs)]
+        body += [f"## {title}", *commands(runs)]
         failed = [run for run in runs if run["error"]]
         body += [f"**Failed{': ' + run['label'] if run['label'] else ''}:** {run['error']}" for run in failed]
         body += [""] * bool(failed)
         if finished(runs):
             body += _guarded(part, partial(section, parts, draw), broken)
-    rows = [
-        [
-            f"{part} {run['label']}".strip(),
-            f"{run['seconds']:.0f}",
-            "" if run["others"] is None else f"{run['others']:.2f}",
-            run["date"],
-            run["error"] or "done",
-        ]
-        for part, runs in parts.items()
-        for run in runs
-    ]
     runs = [run for those in parts.values() for run in those]
     about = [lambda: _machine(finished(runs)), lambda: _when(runs, parts), lambda: _ids(parts, finished(runs))]
     top = [f"- {line}" for make in about for line in _guarded("the machine", make, broken) if line]
@@ -235,9 +224,6 @@ def page(results: Mapping[str, Any], draw: Draw) -> tuple[str, list[str]]:
         HOW,
         "",
         *body,
-        "## The runs",
-        "",
-        *table(["part", "seconds", "processors that others used", "date", ""], rows),
     ]
     return "\n".join(lines).rstrip() + "\n", broken
 

@@ -173,8 +173,10 @@ def callers(figures: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]
             if points:
                 axes.plot(*zip(*points, strict=True), **_style(label))
                 numbers.update(n for n, _ in points)
-        _log(axes)
+        _log(axes, "x")
+        axes.yaxis.set_major_formatter(FuncFormatter(_plain))
         axes.set(title=f"texts of {size:,} bytes", xlabel="callers", xticks=sorted(numbers))
+        axes.set_ylim(bottom=0)
     panels[0].set_ylabel("encodes a second")
     _legend(figure, panels)
     return figure

@@ -51,7 +51,7 @@ def figures_of(parts: Parts, part: str) -> Any:
 
 
 def commands(runs: Sequence[Run]) -> list[str]:
-    """The commands of a part, as a line of Markdown; those that differ in their tokenizer alone as one."""
+    """The commands of a part, those that differ in their tokenizer alone as one, and its time: a line of Markdown."""
     labels: dict[str, list[str]] = {}
     for run in runs:
         alike = run["command"].replace(f"-t {run['label']}", "-t NAME") if run["label"] else run["command"]
@@ -60,7 +60,9 @@ def commands(runs: Sequence[Run]) -> list[str]:
         f"`{alike}`" + (f" with NAME {', '.join(names)}" if "-t NAME" in alike else "")
         for alike, names in labels.items()
     ]
-    return ["; ".join(listed), ""]
+    others = [run["others"] for run in runs if run["others"] is not None]
+    meanwhile = f"; others used {max(others):.2f} processors" if others else ""
+    return [f"{'; '.join(listed)} ({sum(run['seconds'] for run in runs):.0f} s{meanwhile})", ""]
 
 
 # --- throughput ---

@@ -266,8 +266,8 @@ def write_page(folder: Path, results: dict[str, Any]) -> list[str]:
         _plots.write_both(folder / "plots", name, lambda: make(_plots))
         drawn.update(f"{name}-{theme}.svg" for theme in _plots.THEMES)
         dark, light = (f"plots/{name}-{theme}.svg" for theme in ("dark", "light"))
-        yield f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
-        yield f'<img src="{light}" alt="{name}: {caption}"></picture>'
+        source = f'<source media="(prefers-color-scheme: dark)" srcset="{dark}">'
+        yield f'<picture>{source}<img src="{light}" alt="{name}: {caption}"></picture>'
         yield ""
 
     text, broken = _page.page(results, lambda *arguments: list(draw(*arguments)))

@@ -210,7 +210,7 @@ def test_commands_that_differ_in_their_tokenizer_are_one(bench):
         run | {"label": name, "command": f"python bench/throughput.py -t {name}"} for name in ("one", "two")
     ]
     page, _ = page_of(bench, results)
-    assert "`python bench/throughput.py -t NAME` with NAME one, two\n" in page
+    assert "`python bench/throughput.py -t NAME` with NAME one, two (2 s; others used 0.02 processors)\n" in page
 
 
 def test_redraw_without_results_says_what_to_do(bench, tmp_path, monkeypatch, capsys):
