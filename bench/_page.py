@@ -43,7 +43,7 @@ def summary(parts: Parts) -> list[str]:
         if tokenizer not in seen or (tokenizer == "gpt2" and name in throughput.FILES):
             rows.append([f"{tokenizer}, {name}", *speeds_and_ratios(result["sides"])])
         seen.add(tokenizer)
-    return table(SPEEDS, rows)
+    return table(SPEEDS, rows) if rows else []
 
 
 # --- where numbatok is behind ---
