@@ -16,6 +16,7 @@ import lzma
 import os
 import platform
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -191,6 +192,12 @@ def choose_files(asked: list[str] | None, default: Sequence[str]) -> list[str]:
     return list(asked)
 
 
+def cuts(text: bytes, size: int, count: int) -> list[str]:
+    """``count`` texts of at most ``size`` bytes, evenly spread, cut at characters."""
+    step = max(1, (len(text) - size) // count)
+    return [text[at : at + size].decode("utf-8", "ignore") for at in range(0, step * count, step)]
+
+
 def write_sample(name: str, limit: int, folder: Path) -> Sample:
     """A sample text as a file of its own in ``folder``."""
     content = read_text(name, limit)
@@ -276,7 +283,9 @@ def run_python(
         raise
     if process.returncode != 0:
         lines = [line for line in errors.splitlines() if line.strip()]
-        return output, lines[-1] if lines else f"exit status {process.returncode}"
+        # An exception's message can have more lines than its first, which names it.
+        named = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line)]
+        return output, (named or lines or [f"exit status {process.returncode}"])[-1]
     return output, None
 
 
@@ -317,6 +326,14 @@ def timed(function: Callable[[], Any]) -> tuple[float, Any]:
     started = time.perf_counter()
     result = function()
     return time.perf_counter() - started, result
+
+
+def least(function: Callable[[], Any], seconds: float) -> float:
+    """The shortest of some calls, as many as fit into ``seconds`` (at least three), in seconds."""
+    durations = [timed(function)[0]]
+    while len(durations) < 3 or sum(durations) < seconds:
+        durations.append(timed(function)[0])
+    return min(durations)
 
 
 class CoreShare:

@@ -66,8 +66,11 @@ class Numbatok(Side):
             self.tokenizer = numbatok.get_encoding(vocabulary["encoding"])
         else:
             self.tokenizer = numbatok.Tokenizer.from_file(vocabulary["json"])
-        self.encode = partial(self.tokenizer.encode, add_special_tokens=False)
-        self.encode_batch = partial(self.tokenizer.encode_batch, add_special_tokens=False)
+        options: dict[str, Any] = {"add_special_tokens": False}
+        if threads > 1:
+            options["num_threads"] = threads  # the default is one a physical core
+        self.encode = partial(self.tokenizer.encode, **options)
+        self.encode_batch = partial(self.tokenizer.encode_batch, **options)
 
     def batch_of(self, result: Any) -> tuple[Any, Any]:
         """A TokenBatch has both."""

@@ -37,12 +37,6 @@ FILES = ("english-web",)
 SIDES = ("numbatok", "peer")
 
 
-def cuts(text: bytes, size: int, count: int) -> list[str]:
-    """``count`` texts of at most ``size`` bytes, evenly spread, cut at characters."""
-    step = max(1, (len(text) - size) // count)
-    return [text[at : at + size].decode("utf-8", "ignore") for at in range(0, step * count, step)]
-
-
 def digest_of(results: list[list[int]]) -> str:
     """What tells results apart; exits with the reason where they are no lists of ints."""
     kinds = {type(ids) for ids in results} | set(map(type, chain.from_iterable(results)))
@@ -145,8 +139,8 @@ def worker(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Time one library on all cases; a report of the sweeps' mean seconds a call for each."""
     text = Path(task["path"]).read_bytes()
     share = _common.CoreShare()
-    texts = {size: cuts(text, size, max(4, min(256, (1 << 21) // size))) for size in task["sizes"]}
-    documents = cuts(text, task["document_bytes"], task["documents"])
+    texts = {size: _common.cuts(text, size, max(4, min(256, (1 << 21) // size))) for size in task["sizes"]}
+    documents = _common.cuts(text, task["document_bytes"], task["documents"])
     for case, call, given, digest in CASES[task["interface"]](task, texts, documents):
 
         def sweep(call: Callable[[Any], Any] = call, given: list[Any] = given) -> None:
@@ -224,8 +218,9 @@ def main() -> int:
         if len(seen) > 1:
             complain(f"results differ: {case}")
             failed = True
-    versions = ", ".join(f"{interface} {_common.version(interface)}" for interface in options.interfaces)
-    print(f"\nmicroseconds a call on {name}, and numbatok's speed over the peer ({versions})")
+    versions = {interface: _common.version(interface) for interface in options.interfaces}
+    listed = ", ".join(f"{interface} {version}" for interface, version in versions.items())
+    print(f"\nmicroseconds a call on {name}, and numbatok's speed over the peer ({listed})")
     rows = []
     figures = {case: {side: Figures.of(means) for side, means in sides.items()} for case, sides in seconds.items()}
     for case, sides in figures.items():
@@ -236,7 +231,7 @@ def main() -> int:
         rows.append(row)
     _common.print_table(["", *SIDES, "medians", *SIDES, "bests"], rows)
     _common.warn_of_others(shares, options.cores)
-    _common.write_json(options.json, about, tokenizer=options.tokenizer, text=name, seconds=figures)
+    _common.write_json(options.json, about, tokenizer=options.tokenizer, text=name, versions=versions, seconds=figures)
     return int(failed)
 
 

@@ -25,12 +25,6 @@ SIZES = (16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10)
 FILES = ("english-web",)
 
 
-def cuts(text: bytes, size: int, count: int) -> list[str]:
-    """``count`` texts of at most ``size`` bytes, evenly spread, cut at characters."""
-    step = max(1, (len(text) - size) // count)
-    return [text[at : at + size].decode("utf-8", "ignore") for at in range(0, step * count, step)]
-
-
 def worker(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Time one side on all sizes; a report of the sweeps' mean seconds a call for each size."""
     text = Path(task["path"]).read_bytes()
@@ -41,7 +35,7 @@ def worker(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     share = _common.CoreShare()
     for size in task["sizes"]:
         count = max(4, min(256, (1 << 21) // size))
-        texts = cuts(text, size, count)
+        texts = _common.cuts(text, size, count)
         if task["repeat"]:
             texts = texts[:1] * count
         for one in texts:
@@ -122,9 +116,8 @@ def main() -> int:
         print(f"\nmicroseconds a call on {name}, {mode}: {which} (numbatok's speed over it)")
         show(figures, versions, options.sizes, which)
     _common.warn_of_others(shares, options.cores)
-    _common.write_json(
-        options.json, about, tokenizer=options.tokenizer, text=name, repeat=options.repeat, seconds=figures
-    )
+    results = {"text": name, "repeat": options.repeat, "versions": versions, "seconds": figures}
+    _common.write_json(options.json, about, tokenizer=options.tokenizer, **results)
     return int(failed)
 
 

@@ -11,13 +11,12 @@ cuts of 175 bytes of it.
 With ``--simulate`` a task takes a fixed time a byte, as ``--rate`` says, and its worker sleeps meanwhile: so any number
 of workers runs on few cores, and what is measured is how well tasks and waves share the work out, which is the part of
 the model that no small machine shows. ``--plot`` draws both, with the curve of the model: a call takes what its own
-thread does alone, and an n-th of the rest.
+thread does alone (``--serial``, which bench/stages.py measures), and an n-th of the rest.
 """
 
-import json
 import statistics
+import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,9 +29,11 @@ FILES = ("english-web",)
 DOCUMENT_BYTES = 175
 DOCUMENTS = 20_000
 LATER = 5
+SIMULATED_BYTES = 16_000_000  # of the long text whose bytes workers sleep for
+MEASURED, SIMULATED = "measured", "simulated"
 
 
-def worker(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def encode_both(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Encode both texts with so many threads; seconds of the first pass and the later ones, and a digest of the ids."""
     import hashlib
 
@@ -65,6 +66,7 @@ def measure(options: Any, folder: Path) -> tuple[dict[str, dict[int, dict[str, f
     for _ in range(options.rounds):
         for threads in options.threads:
             task = {"vocabulary": vocabulary, "path": str(sample.path), "side": "numbatok", "threads": threads}
+            task["kind"] = MEASURED
             reports, error = _common.run_worker(__file__, task, cores=options.cores, timeout=options.timeout)
             if error is not None:
                 complain(f"{threads} threads failed: {error}")
@@ -103,7 +105,7 @@ def show(speeds: dict[str, dict[int, dict[str, float]]]) -> None:
 # --- more workers than cores ---
 
 
-def simulate(workers: list[int], rate: float, megabytes: float) -> dict[str, dict[int, float]]:
+def simulate(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """How many times faster than one worker, whose task takes ``rate`` MB/s, so many sleeping ones are."""
     import numba
     import numpy as np
@@ -113,9 +115,10 @@ def simulate(workers: list[int], rate: float, megabytes: float) -> dict[str, dic
     from numbatok.kernels.intrinsics import field
     from numbatok.kernels.jit import kernel
     from numbatok.kernels.workers import _take_task, _task_at
+    from numbatok.memory import address_of
 
     usleep = numba.types.ExternalFunction("usleep", numba.int32(numba.uint32))
-    nanoseconds = int(1e3 / rate)  # a byte
+    nanoseconds = int(1e3 / task["rate"])  # a byte
 
     @kernel("int64(int64, int64)")
     def sleep_tasks(shared, worker):
@@ -126,64 +129,72 @@ def simulate(workers: list[int], rate: float, megabytes: float) -> dict[str, dic
                 return np.int64(0)
             usleep(np.uint32(field(_task_at(shared, number), dtypes.TASK_BYTES) * nanoseconds // 1000))
 
-    class Idle:
+    class NoScratch:
         """What a parallel call reads of a scratch."""
 
         def __init__(self) -> None:
             self.record = np.zeros(dtypes.WORK_FIELDS, np.int64)
-            self.address = self.record.__array_interface__["data"][0]
+            self.address = address_of(self.record)
 
-    shapes = {"long": [int(megabytes * 1e6)], "batch": [DOCUMENT_BYTES] * DOCUMENTS}
-    results: dict[str, dict[int, float]] = {}
-    for what, sizes in shapes.items():
+    class SleepingCall(parallel.ParallelCall):
+        """A call whose documents have lengths but no bytes: parts begin at their guesses."""
+
+        def _find_seams(self, rows: Any) -> None:
+            self._use(rows)
+
+        def sleep(self) -> None:
+            """Let the workers do all tasks, wave by wave."""
+            for first, last in self._each_wave():
+                self._run(sleep_tasks, *self._in_shares(first, last))
+
+    for what, sizes in (("long", [SIMULATED_BYTES]), ("batch", [DOCUMENT_BYTES] * DOCUMENTS)):
         lengths = np.array(sizes, np.int64)
-        for number in workers:
-            numba.set_num_threads(number)
-            idle = [Idle() for _ in range(number)]
-            call = parallel.ParallelCall.__new__(parallel.ParallelCall)
-            call._scratches, call._check, call._kept = idle, None, {}
-            call._record = np.zeros(dtypes.JOB_FIELDS, np.int64)
-            longest = parallel.longest_whole(int(lengths.sum()), number)
-            started = time.perf_counter()
-            rows, call._shares = parallel.plan(lengths, np.full(len(lengths), 2), number, longest)
-            call._use(rows)
-            for first, last in call._each_wave():
-                call._run(sleep_tasks, *call._in_shares(first, last))
-            elapsed = time.perf_counter() - started
-            results.setdefault(what, {})[number] = int(lengths.sum()) * nanoseconds / 1e9 / elapsed
-    return results
+        total = int(lengths.sum())
+        for workers in task["workers"]:
+            numba.set_num_threads(workers)
+
+            def call(workers: int = workers, lengths: Any = lengths, total: int = total) -> None:
+                scratches: Any = [NoScratch() for _ in range(workers)]
+                longest = parallel.longest_whole(total, workers)
+                SleepingCall(scratches, np.zeros_like(lengths), lengths, np.full_like(lengths, 2), longest).sleep()
+
+            seconds, _ = _common.timed(call)
+            yield {"what": what, "workers": workers, "times": total * nanoseconds / 1e9 / seconds}
 
 
-def draw(
-    path: Path, speeds: dict[str, dict[int, dict[str, float]]], simulated: dict[str, dict[int, float]], serial: float
-) -> None:
-    """Plot how many times faster than one thread, measured and simulated, and the model's curve."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        complain("a plot needs matplotlib: pip install 'numbatok[bench]'")
-        return
-    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    most = max([*simulated.get("batch", {1: 1.0}), *next(iter(speeds.values()), {1: {}})])
-    numbers = [2 ** (n / 4) for n in range(int(4 * max(1, most).bit_length()))]
-    axes.plot(
-        numbers,
-        [1 / (serial + (1 - serial) / n) for n in numbers],
-        "--",
-        color="gray",
-        label=f"model, {serial:.1%} serial",
+def measure_simulated(options: Any) -> tuple[dict[str, dict[int, float]], bool]:
+    """(times one worker's rate by text and number of sleeping workers, whether it failed)."""
+    reports, error = _common.run_worker(
+        __file__,
+        {"kind": SIMULATED, "workers": options.simulate, "rate": options.rate},
+        cores=options.cores,
+        timeout=options.timeout,
+        environment={"NUMBA_NUM_THREADS": str(max(options.simulate))},
     )
-    for what, by_threads in speeds.items():
-        for which in ("first", "later"):
-            points = sorted((n, passes[which] / by_threads[min(by_threads)][which]) for n, passes in by_threads.items())
-            axes.plot(*zip(*points, strict=True), "o-", label=f"{what}, {which} pass")
-    for what, by_workers in simulated.items():
-        axes.plot(*zip(*sorted(by_workers.items()), strict=True), "x:", label=f"{what}, simulated")
-    axes.set(xscale="log", yscale="log", xlabel="threads", ylabel="times one thread")
-    axes.grid(True, which="both", alpha=0.3)
-    axes.legend()
-    figure.savefig(path)
-    print(f"written: {path}")
+    if error is not None:
+        complain(f"the simulation failed: {error}")
+    times: dict[str, dict[int, float]] = {}
+    for told in reports:
+        times.setdefault(told["what"], {})[told["workers"]] = told["times"]
+    rows = [[str(n), *(f"{found[n]:.1f}x" if n in found else "" for found in times.values())] for n in options.simulate]
+    print("sleeping workers: times one worker's rate")
+    _common.print_table(["workers", *times], rows)
+    return times, error is not None
+
+
+def worker(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Measure with so many threads, or let workers sleep."""
+    return simulate(task) if task["kind"] == SIMULATED else encode_both(task)
+
+
+def draw(path: Path, speeds: dict[str, Any], simulated: dict[str, Any], serial: float) -> None:
+    """Plot what was measured, and what the model says; exits with status 1 where Matplotlib is missing."""
+    try:
+        import _plots
+    except ImportError as error:
+        complain(f"a plot needs matplotlib (pip install 'numbatok[bench]'): {error}")
+        sys.exit(1)
+    _plots.write(path, "light", lambda: _plots.scaling(speeds, simulated, {"batch": serial}), transparent=False)
 
 
 def main() -> int:
@@ -197,7 +208,9 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=600, help="seconds that a process may take (default: 600)")
     parser.add_argument("--simulate", type=int, nargs="*", default=[], metavar="N", help="numbers of sleeping workers")
     parser.add_argument("--rate", type=float, default=2.0, help="MB/s of a sleeping worker (default: 2)")
-    parser.add_argument("--serial", type=float, default=0.03, help="serial part of the model's curve (default: 0.03)")
+    parser.add_argument(
+        "--serial", type=float, default=0.08, help="serial part of a batch, for the model (default: 0.08)"
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw there; needs matplotlib")
     options = parser.parse_args()
     about = _common.machine(options.cores)
@@ -210,25 +223,11 @@ def main() -> int:
         show(speeds)
     simulated: dict[str, dict[int, float]] = {}
     if options.simulate:
-        code = f"import scaling, json; print(json.dumps(scaling.simulate({options.simulate}, {options.rate}, 16)))"
-        output, error = _common.run_python(
-            ["-c", code],
-            cores=options.cores,
-            timeout=options.timeout,
-            environment={"NUMBA_NUM_THREADS": str(max(options.simulate)), "PYTHONPATH": str(Path(__file__).parent)},
-        )
-        if error is not None:
-            complain(f"the simulation failed: {error}")
-            failed = True
-        else:
-            simulated = {
-                what: {int(n): times for n, times in found.items()} for what, found in json.loads(output).items()
-            }
-            rows = [[str(n), *(f"{found[n]:.1f}x" for found in simulated.values())] for n in options.simulate]
-            print("sleeping workers: times one worker's rate")
-            _common.print_table(["workers", *simulated], rows)
+        simulated, simulation_failed = measure_simulated(options)
+        failed |= simulation_failed
     if options.plot:
         draw(options.plot, speeds, simulated, options.serial)
+        print(f"written: {options.plot}")
     _common.write_json(options.json, about, tokenizer=options.tokenizer, speeds=speeds, simulated=simulated)
     return int(failed)
 

@@ -13,7 +13,7 @@ each time; a stage's cost is the difference. The cache has seen the whole text, 
 - *encode*: the whole call, warm, with its result's memory
 - *merge*: each distinct pretoken merged once, in order of appearance, without the cache
 
-And of a batch of 20,000 short documents, what its calling thread does while no worker can help.
+And of a batch of 20,000 short documents, and of the text as one, what the calling thread does while no worker can help.
 
 All in one process, which is pinned; the least of all repeats.
 """
@@ -34,7 +34,7 @@ import numpy as np
 import _common
 import _sides
 import numbatok
-from _common import short
+from _common import least, short
 from numbatok.kernels import dtypes, encode, spans, starts
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, table
 from numbatok.memory import address_of
@@ -110,14 +110,6 @@ def run_merges(view, work, data, offsets):
     return total
 
 
-def least(function: Callable[[], Any], seconds: float) -> float:
-    """The shortest of some calls, as many as fit into ``seconds`` (at least three), in seconds."""
-    durations = [_common.timed(function)[0]]
-    while len(durations) < 3 or sum(durations) < seconds:
-        durations.append(_common.timed(function)[0])
-    return min(durations)
-
-
 def distinct_pretokens(text: bytes, boundaries: Any) -> tuple[Any, Any]:
     """(bytes, offsets) of each pretoken that differs from all before and is short enough, with room for wide loads."""
     edges = boundaries.tolist()
@@ -165,14 +157,13 @@ def measure(tokenizer: numbatok.Tokenizer, text: bytes, seconds: float) -> dict[
     }
 
 
-def serial_share(tokenizer: numbatok.Tokenizer, text: str, repeats: int = 40) -> tuple[float, float]:
-    """(seconds, share) of a batch of 20,000 short documents that its calling thread is alone for.
+def serial_share(call: Callable[..., object], seconds: float) -> dict[str, float]:
+    """What a call, which takes ``num_threads``, keeps its thread alone for, and its share of one thread's call.
 
-    That is the time outside of what runs workers, with everything in the caches; the share is of one thread's call.
+    That is the time outside of what runs workers, with everything in the caches: medians of some calls.
     """
     from numbatok.kernels import workers
 
-    documents = [text[begin : begin + 175] for begin in range(0, len(text), 175)][:20_000]
     run, inside = workers.run_workers, [0.0]
 
     def timed(*arguments: int) -> None:
@@ -183,14 +174,15 @@ def serial_share(tokenizer: numbatok.Tokenizer, text: str, repeats: int = 40) ->
     workers.run_workers = timed  # type: ignore[assignment]
     outside, alone = [], []
     try:
-        for _ in range(repeats):
-            alone.append(_common.timed(lambda: tokenizer.encode_batch(documents, num_threads=1))[0])
+        begin = time.perf_counter()
+        while len(alone) < 5 or time.perf_counter() - begin < seconds:
+            alone.append(_common.timed(partial(call, num_threads=1))[0])
             inside[0] = 0.0
-            outside.append(_common.timed(lambda: tokenizer.encode_batch(documents, num_threads=2))[0] - inside[0])
+            outside.append(_common.timed(partial(call, num_threads=2))[0] - inside[0])
     finally:
         workers.run_workers = run
-    seconds = statistics.median(outside)
-    return seconds, seconds / statistics.median(alone)
+    serial = statistics.median(outside)
+    return {"seconds": serial, "share": serial / statistics.median(alone)}
 
 
 def main() -> int:
@@ -205,7 +197,8 @@ def main() -> int:
     names = _common.choose_files(options.files, FILES)
     about = _common.machine(options.cores)
     _common.print_machine(about)
-    figures, shares = {}, {}
+    figures: dict[str, dict[str, float]] = {}
+    serial: dict[str, dict[str, dict[str, float]]] = {}
     for name in names:
         text = _common.read_text(name, int(options.megabytes * 1e6)) or b""
         if len(text) <= 4 * dtypes.CHUNK_BYTES:
@@ -215,7 +208,12 @@ def main() -> int:
             tokenizer = _sides.Numbatok(_sides.prepare(options.tokenizer, Path(folder)), 1).tokenizer
         figures[name] = measure(tokenizer, text, options.seconds)
         _common.pin(everywhere)
-        shares[name] = serial_share(tokenizer, text.decode())
+        source = text.decode()
+        documents = [source[begin : begin + 175] for begin in range(0, len(source), 175)][:20_000]
+        serial[name] = {
+            "batch": serial_share(partial(tokenizer.encode_batch, documents), options.seconds),
+            "long": serial_share(partial(tokenizer.encode, source), options.seconds),
+        }
         _common.pin(options.cores)
     print("\nns a pretoken, everything in the cache; walk and encode in GB/s too")
     rows: list[list[object]] = []
@@ -235,11 +233,14 @@ def main() -> int:
         count, size, spent = row["distinct"], row["distinct_bytes"], row["merge"]
         rows.append([name, count, f"{size / count:.1f}", short(spent / count * 1e9), short(size / spent / 1e6)])
     _common.print_table(["", "distinct", "bytes each", "ns each", "MB/s"], rows)
-    print("a batch of 20,000 documents of 175 characters: what its thread does alone")
-    rows = [[name, f"{seconds * 1e3:.2f}", f"{share:.1%}"] for name, (seconds, share) in shares.items()]
-    _common.print_table(["", "ms", "of one thread's call"], rows)
+    print("what the calling thread does alone, of a batch of 20,000 documents of 175 characters and of one long text")
+    rows = [
+        [name, *(cell for one in those.values() for cell in (f"{one['seconds'] * 1e3:.2f}", f"{one['share']:.1%}"))]
+        for name, those in serial.items()
+    ]
+    _common.print_table(["", "ms, batch", "of one thread's call", "ms, long", "of one thread's call"], rows)
     _common.warn_of_others((row["share_of_core"] for row in figures.values()), options.cores)
-    _common.write_json(options.json, about, tokenizer=options.tokenizer, seconds=figures)
+    _common.write_json(options.json, about, tokenizer=options.tokenizer, stages=figures, serial=serial)
     return 0
 
 

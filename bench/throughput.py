@@ -3,6 +3,7 @@
     python bench/throughput.py                                 # GPT-2, four kinds of text, one core
     python bench/throughput.py --files english-web code notes.txt --megabytes 50
     python bench/throughput.py --documents                     # 20,000 documents of 175 bytes as one batch
+    python bench/throughput.py --documents --threads 1 2 -t deepseek_v4 --document-bytes 184
 
 First the ids of all sides are compared; a difference is printed and the exit status is 1. Then each side is timed in
 fresh processes, pinned to the given cores, that take turns over the rounds. In such a process the library is loaded and
@@ -10,6 +11,8 @@ warmed on a text that shares no pretoken with the sample; then a second tokenize
 empty, and encodes the sample: once for the *first pass*, and again for the *later passes*. Every side gets the same
 ``str`` (or list of them); the first pass includes making its UTF-8, where it is not ASCII. What is timed is the
 library's quickest call from Python, without turning its result into an array. Slow libraries get only the first part.
+With ``--threads`` all of it is done for each number of threads, whose ids must be the same; their SHA-256 is printed.
+A library that can't load the tokenizer, or not encode with it, is left out, with the reason.
 
 "x" is numbatok's speed over the other's, best over best or median over median. "missed" is the share of pretokens that
 numbatok did not find in its cache; "time of misses" is the first pass less a later one, over the first: merging,
@@ -91,13 +94,13 @@ def worker(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
 # --- in the parent ---
 
 
-def write_documents(name: str, folder: Path) -> Sample:
-    """20,000 documents of 175 bytes, cut from a sample at characters, as a JSON list."""
-    text = _common.read_text(name, DOCUMENTS * (DOCUMENT_BYTES + 16)) or b""
+def write_documents(name: str, size: int, folder: Path) -> Sample:
+    """20,000 documents of at most ``size`` bytes, cut from a sample at characters, as a JSON list."""
+    text = _common.read_text(name, DOCUMENTS * (size + 16)) or b""
     documents: list[str] = []
     position = 0
     while len(documents) < DOCUMENTS and position < len(text):
-        document = _common.cut_at_character(text[position : position + DOCUMENT_BYTES + 1], DOCUMENT_BYTES)
+        document = _common.cut_at_character(text[position : position + size + 1], size)
         documents.append(document.decode())
         position += len(document)
     path = folder / "documents.json"
@@ -106,10 +109,13 @@ def write_documents(name: str, folder: Path) -> Sample:
 
 
 class Comparison:
-    """One sample: which side gets which part of it, what each reported."""
+    """One sample and one number of threads: which side gets which part of it, what each reported."""
 
-    def __init__(self, options: Any, sides: dict[str, Path | str], vocabulary: dict[str, Any], folder: Path) -> None:
+    def __init__(
+        self, options: Any, threads: int, sides: dict[str, Path | str], vocabulary: dict[str, Any], folder: Path
+    ) -> None:
         self.options = options
+        self.cores = options.cores[:threads]
         self.sides = dict(sides)
         self.vocabulary = vocabulary
         self.folder = folder
@@ -117,6 +123,7 @@ class Comparison:
         self.versions: dict[str, str] = {}
         self.numbatok: dict[str, int] = {}
         self.wrong: list[str] = []
+        self.left_out: dict[str, str] = {}
         self.shares: list[float] = []  # of their core that the timed processes had
 
     def take(self, name: str) -> None:
@@ -128,14 +135,17 @@ class Comparison:
 
     def take_documents(self, name: str) -> None:
         """Write the batch of short documents, which all sides get."""
-        self.sample = self.part = write_documents(name, self.folder)
+        self.sample = self.part = write_documents(name, self.options.document_bytes, self.folder)
 
     def sample_of(self, label: str) -> Sample:
         """The text that a side gets."""
         return self.part if _sides.SIDES[label].slow else self.sample
 
     def _run(self, label: str, sample: Sample, save: str = "") -> dict[str, Any] | None:
-        """One process of one side; its report, or None after saying what went wrong."""
+        """One process of one side; its report, or None after saying what went wrong.
+
+        Where a peer can't do what it is checked for (``save``), it is left out; all else is a failure.
+        """
         task = {
             "side": label,
             "vocabulary": self.vocabulary,
@@ -145,12 +155,15 @@ class Comparison:
             "save": save,
         }
         reports, error = _common.run_worker(
-            __file__, task, cores=self.options.cores, python=self.sides[label], timeout=self.options.timeout
+            __file__, task, cores=self.cores, python=self.sides[label], timeout=self.options.timeout
         )
         if error is None:
             return reports[0]
         complain(f"{label} failed on {self.sample.name}, and is left out: {error}")
-        self.wrong.append(f"{label} on {self.sample.name}: {error}")
+        if save and label != "numbatok":
+            self.left_out[label] = error
+        else:
+            self.wrong.append(f"{label} on {self.sample.name}: {error}")
         return None
 
     def check(self) -> None:
@@ -167,6 +180,8 @@ class Comparison:
                 if label == "numbatok":
                     raise SystemExit(1)
                 continue
+            if label == "numbatok":
+                self.ids = len(np.load(saved, mmap_mode="r"))
             self.versions[label] = told["version"]
             reference, digest = str(self.folder / "numbatok.npy"), self.digests.get("numbatok")
             if label == "numbatok":
@@ -249,6 +264,10 @@ class Comparison:
         return {
             "name": self.sample.name,
             "bytes": self.sample.size,
+            "threads": len(self.cores),
+            "ids": self.ids,
+            "digest": self.digests["numbatok"],
+            "left_out": self.left_out,
             "pretokens": self.pretokens[self.sample.path],
             "shares_of_core": self.shares,
             "sides": rows,
@@ -265,7 +284,8 @@ def best_peer(result: dict[str, Any], kind: str, which: str) -> tuple[str, float
 def show(result: dict[str, Any]) -> None:
     """Print one sample's table."""
     size, pretokens = result["bytes"], result["pretokens"]
-    print(f"{result['name']}: {size / 1e6:.1f} MB, {pretokens:,} pretokens of {size / pretokens:.2f} bytes")
+    threads = f"; {result['threads']} threads" if result["threads"] > 1 else ""
+    print(f"{result['name']}: {size / 1e6:.1f} MB, {pretokens:,} pretokens of {size / pretokens:.2f} bytes{threads}")
     kinds = (FIRST, LATER)
     columns = [column for kind in kinds for column in (f"{kind} MB/s", "median", "ns/pretoken", "x", "of medians")]
     rows = []
@@ -284,7 +304,7 @@ def show_summary(results: list[dict[str, Any]]) -> None:
     """Print numbatok's figures on all samples, against the fastest other side of each."""
     rows = []
     for result in results:
-        cells = [result["name"]]
+        cells = [result["name"] + (f", {result['threads']} threads" if result["threads"] > 1 else "")]
         for kind in (FIRST, LATER):
             cells.append(short(result["sides"]["numbatok"][kind]["best"]))
             for which in ("best", "median"):
@@ -299,6 +319,19 @@ def show_summary(results: list[dict[str, Any]]) -> None:
     _common.print_table([*headers, "missed", "time of misses"], rows)
 
 
+def compare_digests(results: list[dict[str, Any]]) -> list[str]:
+    """Print how many ids each sample has, and their digest; returns what is wrong: other ids with other threads."""
+    wrong = []
+    for name, those in itertools.groupby(results, key=lambda result: result["name"]):
+        same = list(those)
+        threads = " and ".join(str(result["threads"]) for result in same)
+        for ids, digest in sorted({(result["ids"], result["digest"]) for result in same}):
+            print(f"{name}: {ids:,} ids, threads {threads}, SHA-256 {digest}")
+        if len({result["digest"] for result in same}) > 1:
+            wrong.append(f"numbatok gave other ids with another number of threads on {name}")
+    return wrong
+
+
 def main() -> int:
     """Compare, time, print; 1 if any ids differ or a side failed."""
     parser = _common.parser(__doc__)
@@ -306,6 +339,12 @@ def main() -> int:
     parser.add_argument("--megabytes", type=float, default=16, help="of each file (default: 16)")
     parser.add_argument("--slow-megabytes", type=float, default=2, help="for the slow libraries (default: 2)")
     parser.add_argument("--documents", action="store_true", help="a batch of short documents of the first file instead")
+    parser.add_argument(
+        "--document-bytes", type=int, default=DOCUMENT_BYTES, help=f"of a document (default: {DOCUMENT_BYTES})"
+    )
+    parser.add_argument(
+        "--threads", type=int, nargs="+", help="numbers of threads, on as many of the cores (default: one a core)"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="processes of each side and file (default: 3)")
     parser.add_argument("--passes", type=int, default=5, help="later passes in each process (default: 5)")
     parser.add_argument("--timeout", type=float, default=600, help="seconds that a process may take (default: 600)")
@@ -313,6 +352,10 @@ def main() -> int:
     options = parser.parse_args()
     if min(options.rounds, options.passes) < 1:
         parser.error("--rounds and --passes must be at least 1")
+    if options.threads and options.cores == _common.default_cores():
+        options.cores = _common.all_cores()
+    if not all(1 <= threads <= len(options.cores) for threads in options.threads or ()):
+        parser.error(f"--threads must be from 1 to {len(options.cores)}, the number of cores")
     names = _common.choose_files(options.files, FILES)
     if options.documents:
         names = names[:1]
@@ -323,10 +366,10 @@ def main() -> int:
         folder = Path(temporary)
         vocabulary = _sides.prepare(options.tokenizer, folder)
         sides = _sides.present(options.peers, not options.no_install)
-        for name in names:
-            if not vocabulary["ranks"]:
-                sides.pop("tiktoken", None)  # it loads nothing else
-            comparison = Comparison(options, sides, vocabulary, folder)
+        if not vocabulary["ranks"]:
+            sides.pop("tiktoken", None)  # it loads nothing else
+        for name, threads in itertools.product(names, options.threads or [len(options.cores)]):
+            comparison = Comparison(options, threads, sides, vocabulary, folder)
             (comparison.take_documents if options.documents else comparison.take)(name)
             comparison.check()
             comparison.measure()
@@ -335,6 +378,7 @@ def main() -> int:
             results.append(result)
             wrong += comparison.wrong
     show_summary(results)
+    wrong += compare_digests(results)
     _common.warn_of_others(itertools.chain.from_iterable(result["shares_of_core"] for result in results), options.cores)
     _common.write_json(options.json, about, tokenizer=options.tokenizer, results=results, wrong=wrong)
     print("ids: equal on all sides" if not wrong else "*** " + "\n*** ".join(wrong), flush=True)
