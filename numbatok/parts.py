@@ -2,7 +2,7 @@
 
 import functools
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,9 @@ class Parts:
     name: str = field(default="", compare=False)
     settings: str | None = field(default=None, compare=False)
     pattern_engine: PatternEngine = "automaton"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}  # without what can be worked out again
 
     def token(self, number: int) -> bytes | None:
         """The bytes of an id, or None where there is no such id."""
