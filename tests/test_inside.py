@@ -1,5 +1,6 @@
 """Encoding, counting and decoding inside kernels of one's own."""
 
+import dataclasses
 import random
 
 import numba
@@ -9,7 +10,9 @@ import pytest
 import numbatok
 import small
 import texts
+from numbatok.decoders import ByteFallback, Fuse
 from numbatok.kernels import count_in, decode_into, encode_into, inside
+from numbatok.normalizers.edits import Prepend
 from support import output_of
 
 
@@ -155,10 +158,9 @@ def test_what_has_no_view(gpt2: numbatok.Tokenizer) -> None:
         gpt2.new_scratch(cache_bytes=10)
     with pytest.raises(TypeError, match="longest must be an int"):
         gpt2.new_scratch(longest=1e6)
-    content["normalizer"] = {"type": "Prepend", "prepend": "a"}
-    content["decoder"] = {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]}
+    parts = dataclasses.replace(gpt2._parts, normalizer=Prepend("a"), decoder=(ByteFallback(), Fuse()))
     with pytest.raises(ValueError, match="it normalizes text, and decodes ids as strings"):
-        numbatok.Tokenizer.from_str(json.dumps(content)).kernel_view()
+        numbatok.Tokenizer(parts).kernel_view()
 
 
 def test_seeds_of_dropout(gpt2: numbatok.Tokenizer) -> None:
