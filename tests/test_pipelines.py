@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,7 @@ from numbatok.pipelines import InputError, encode_files, sink, writers
 from numbatok.pipelines import run as run_module
 from numbatok.pipelines.blocks import Block, resized
 from numbatok.pipelines.manifest import digest_of
+from numbatok.pipelines.overlap import side_by_side
 
 
 def pyarrow():
@@ -274,6 +276,44 @@ def test_blocks_are_cut_and_joined():
         given = [length for each in blocks for length in each.texts.lengths.tolist()]
         assert [length for each in made for length in each.texts.lengths.tolist()] == given
         assert all(len(each) <= 1 or sum(each.texts.lengths) <= size for each in made)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize(
+    ("bad", "bad_before", "error", "done"),
+    [(None, None, None, 20), (7, None, ValueError, 7), (None, 8, InputError, 8), (7, 8, ValueError, 7)],
+)
+def test_work_side_by_side_is_in_order(threads, bad, bad_before, error, done):
+    def prepare(number):
+        if number == bad_before:
+            raise InputError(number)
+        return number
+
+    def work(number):
+        time.sleep(0.01 * (number % 3 == 0))
+        if number == bad:
+            raise ValueError(number)
+        return number
+
+    found = []
+    with nullcontext() if error is None else pytest.raises(error):
+        for number in side_by_side(iter(range(20)), prepare, work, threads):
+            found.append(number)
+    assert found == list(range(done))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7, 64, 300])
+@pytest.mark.parametrize("memory", [None, 640 << 20, 1 << 30, 8 << 30])
+def test_threads_and_blocks_stay_within_memory(memory, threads):
+    share = (256 << 20) // min(threads, 8)  # of the budget of caches, or 32 MiB for each
+    found, block = run_module._within(memory, threads, share)
+    assert 1 <= found <= threads
+    assert run_module.LEAST_BLOCK <= block <= run_module.MOST_BLOCK
+    stages = (found + run_module.BLOCKS_BESIDES) * block * run_module.MEMORY_PER_BYTE
+    if memory is None:
+        assert (found, block) == (threads, run_module.MOST_BLOCK)
+    else:
+        assert run_module.FIXED_MEMORY + found * share + stages <= memory
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "arrow"])

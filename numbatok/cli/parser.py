@@ -158,7 +158,12 @@ def _add_corpus_options(encode: _Parser) -> None:
         help="put the token that ends documents, or this one, after each",
     )
     group.add_argument("--shard-size", type=_size, metavar="SIZE", help="of ids, as 200MB or 2GiB (default: 512MiB)")
-    group.add_argument("--memory", type=_size, metavar="SIZE", help="that may be taken (default: 1GiB)")
+    group.add_argument(
+        "--memory",
+        type=_size,
+        metavar="SIZE",
+        help="that may be taken (default: 1GiB, and more where threads are many)",
+    )
     group.add_argument(
         "--on-error",
         choices=("raise", "skip"),
