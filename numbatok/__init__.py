@@ -18,6 +18,7 @@ _HOME = {
     "BatchStreamDecoder": "numbatok.batch_streams",
     "CacheInfo": "numbatok.caches",
     "Chunk": "numbatok.budgets",
+    "Display": "numbatok.displays.texts",
     "Explanation": "numbatok.explain",
     "Merge": "numbatok.explain",
     "Packed": "numbatok.rows",
@@ -47,6 +48,7 @@ __all__ = [
     "BatchStreamDecoder",
     "CacheInfo",
     "Chunk",
+    "Display",
     "Explanation",
     "Merge",
     "Packed",
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
     from numbatok.batch_streams import BatchStreamDecoder
     from numbatok.budgets import Chunk
     from numbatok.caches import CacheInfo, get_cache_budget, set_cache_budget
+    from numbatok.displays.texts import Display
     from numbatok.errors import VocabularyError
     from numbatok.explain import Explanation, Merge, Piece
     from numbatok.loading.embedded import get_encoding

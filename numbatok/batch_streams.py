@@ -25,6 +25,11 @@ class BatchStreamDecoder:
 
     Each stream's text, joined over all calls, is that of a :class:`StreamDecoder`. A kernel decodes bytes, and strings
     with the steps of Llama 2's or Gemma's files; for other decoders each stream is a :class:`StreamDecoder`.
+
+    >>> streams = numbatok.get_encoding("gpt2").batch_stream_decoder(2)
+    >>> text, begins = streams.feed([15496, 995])
+    >>> [bytes(text[begins[i] : begins[i + 1]]) for i in range(len(streams))]
+    [b'Hello', b' world']
     """
 
     def __init__(self, count: int, strings: Strings, tables: "Tables | None") -> None:

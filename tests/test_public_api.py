@@ -23,8 +23,8 @@ BENCH = TESTS.parent / "bench"
 #: All that programs may rely on: the names of each module, and the public members of its classes are theirs.
 PUBLIC = {
     "numbatok": [
-        *("AddedToken", "BatchStreamDecoder", "CacheInfo", "Chunk", "Explanation", "Merge", "Packed", "Piece"),
-        *("PrefixCache", "PrefixCacheInfo", "StreamDecoder", "StreamEncoder", "TokenBatch", "Tokenizer"),
+        *("AddedToken", "BatchStreamDecoder", "CacheInfo", "Chunk", "Display", "Explanation", "Merge", "Packed"),
+        *("Piece", "PrefixCache", "PrefixCacheInfo", "StreamDecoder", "StreamEncoder", "TokenBatch", "Tokenizer"),
         *("VocabularyError", "VocabularyRow", "VocabularyTable", "Windows", "__version__"),
         *("encoding_for_model", "encoding_name_for_model", "get_cache_budget", "get_encoding", "get_num_threads"),
         *("open_tokens", "set_cache_budget", "set_num_threads"),
@@ -42,8 +42,9 @@ PUBLIC = {
         *("list_encoding_names", "load", "model", "registry"),
     ],
     "numbatok.compat.huggingface": [
-        *("AddedToken", "Encoding", "NumbatokTokenizer", "Tokenizer", "decoders", "from_transformers"),
-        *("patch_transformers", "unpatch_transformers"),
+        *("AddedToken", "EncodeInput", "Encoding", "InputSequence", "NumbatokTokenizer", "Offsets"),
+        *("PreTokenizedEncodeInput", "PreTokenizedInputSequence", "TextEncodeInput", "TextInputSequence", "Tokenizer"),
+        *("decoders", "from_transformers", "patch_transformers", "unpatch_transformers"),
     ],
 }
 

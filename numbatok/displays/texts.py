@@ -14,6 +14,9 @@ class Display(ABC):
     """Tokens to look at. A notebook draws them; ``print`` writes them, in colours where standard output is a terminal.
 
     ``NO_COLOR`` and ``FORCE_COLOR`` are heeded. To choose: ``to_text(color=False)``; ``_repr_html_()`` is the HTML.
+
+    >>> numbatok.get_encoding("gpt2").show("Hello tokenizer").to_text(color=False).splitlines()[0]
+    'pretoken  bytes     id  token'
     """
 
     @abstractmethod
