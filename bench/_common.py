@@ -107,7 +107,7 @@ def _standard_library(limit: int) -> bytes:
     content = bytearray()
     for path in sorted(folder.rglob("*.py")):
         if "site-packages" not in path.parts:
-            with suppress(OSError):
+            with suppress(OSError, UnicodeDecodeError):
                 source = path.read_bytes()
                 source.decode()  # a few test files are not UTF-8 on purpose
                 content += source

@@ -34,17 +34,8 @@ from numbatok.kernels.dtypes import (
     WORK_VIEW,
     ZERO,
 )
-from numbatok.kernels.intrinsics import (
-    array_at,
-    at,
-    call_kernel,
-    field,
-    pair_in_256,
-    range_mask,
-    set_field,
-    table,
-    trailing_zeros,
-)
+from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, set_field, table, trailing_zeros
+from numbatok.kernels.intrinsics_vector import pair_in_256, range_mask
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import character_at, keep_tail
 

@@ -48,7 +48,6 @@ from numbatok.kernels.intrinsics import (
     array_at,
     at,
     call_kernel,
-    copy_16_bytes,
     field,
     load_u64,
     prefetch,
@@ -57,6 +56,7 @@ from numbatok.kernels.intrinsics import (
     store_u64,
     table,
 )
+from numbatok.kernels.intrinsics_vector import copy_16_bytes
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.spans import place_of, wide_base_of
 

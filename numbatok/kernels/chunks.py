@@ -25,17 +25,8 @@ from numbatok.kernels.dtypes import (
     ZERO,
 )
 from numbatok.kernels.encode import is_set, last_start
-from numbatok.kernels.intrinsics import (
-    array_at,
-    at,
-    call_kernel,
-    equal_to,
-    field,
-    put,
-    set_field,
-    table,
-    trailing_zeros,
-)
+from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table, trailing_zeros
+from numbatok.kernels.intrinsics_vector import equal_to
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.pieces import walk_all
 

@@ -26,17 +26,8 @@ from numbatok.kernels.dtypes import (
     WORK_TAIL,
     ZERO,
 )
-from numbatok.kernels.intrinsics import (
-    array_at,
-    at,
-    call_kernel,
-    field,
-    load_u64,
-    put,
-    range_mask,
-    table,
-    trailing_zeros,
-)
+from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, load_u64, put, table, trailing_zeros
+from numbatok.kernels.intrinsics_vector import range_mask
 from numbatok.kernels.jit import helper, kernel
 
 FIRST_LEAD = 0xE3

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from numbatok.kernels.intrinsics import array_at, at, copy_16_bytes, put
+from numbatok.kernels.intrinsics import array_at, at, put
+from numbatok.kernels.intrinsics_vector import copy_16_bytes
 from numbatok.kernels.jit import kernel
 
 WIDEST_COPY = 16  # bytes copied at once: how much the token data are longer than what they hold

@@ -10,21 +10,18 @@ import numpy as np
 
 from numbatok.kernels.decode import UNKNOWN, WIDEST_COPY
 from numbatok.kernels.dtypes import WORK_LISTING, WORK_OUTPUT
-from numbatok.kernels.intrinsics import (
+from numbatok.kernels.intrinsics import array_at, at, field, put
+from numbatok.kernels.intrinsics_cpython import (
     append_item,
-    array_at,
-    at,
-    copy_16_bytes,
-    field,
     int_value,
     list_item,
     list_size,
     memory_of_bytes,
     new_bytes,
     new_list,
-    put,
     share_item,
 )
+from numbatok.kernels.intrinsics_vector import copy_16_bytes
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.text import encode_short
 

@@ -56,17 +56,8 @@ from numbatok.kernels.dtypes import (
     WORK_SYMBOLS,
     ZERO,
 )
-from numbatok.kernels.intrinsics import (
-    array_at,
-    at,
-    field,
-    leading_zeros,
-    put,
-    set_field,
-    smallest_of_16,
-    table,
-    trailing_zeros,
-)
+from numbatok.kernels.intrinsics import array_at, at, field, leading_zeros, put, set_field, table, trailing_zeros
+from numbatok.kernels.intrinsics_vector import smallest_of_16
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.spans import key_hash, long_key, short_key
 

@@ -3,7 +3,8 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import CLASS_TABLE_SIZE, RESTLESS, ZERO
-from numbatok.kernels.intrinsics import array_at, at, load_u64, range_mask, trailing_zeros
+from numbatok.kernels.intrinsics import array_at, at, load_u64, trailing_zeros
+from numbatok.kernels.intrinsics_vector import range_mask
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import character_at
 

@@ -17,16 +17,7 @@ from numbatok.kernels.dtypes import (
     ZERO,
 )
 from numbatok.kernels.encode import is_set
-from numbatok.kernels.intrinsics import (
-    array_at,
-    at,
-    call_kernel,
-    field,
-    put,
-    set_field,
-    table,
-    trailing_zeros,
-)
+from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table, trailing_zeros
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import keep_tail
 

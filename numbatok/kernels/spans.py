@@ -21,19 +21,8 @@ from numbatok.kernels.dtypes import (
     WORK_WIDE_SHIFT,
     ZERO,
 )
-from numbatok.kernels.intrinsics import (
-    array_at,
-    at,
-    field,
-    load_u64,
-    multiply_fold,
-    prefetch,
-    put,
-    put_8_positions,
-    put_masked_16,
-    set_bits,
-    table,
-)
+from numbatok.kernels.intrinsics import array_at, at, field, load_u64, multiply_fold, prefetch, put, set_bits, table
+from numbatok.kernels.intrinsics_vector import put_8_positions, put_masked_16
 from numbatok.kernels.jit import helper, kernel
 
 _BYTE = np.uint64(0xFF)

@@ -43,9 +43,7 @@ from numbatok.kernels.dtypes import (
 from numbatok.kernels.intrinsics import (
     array_at,
     at,
-    equal_to,
     field,
-    in_range,
     leading_zeros,
     load_u64,
     put,
@@ -53,6 +51,7 @@ from numbatok.kernels.intrinsics import (
     table,
     trailing_zeros,
 )
+from numbatok.kernels.intrinsics_vector import equal_to, in_range
 from numbatok.kernels.jit import helper
 
 TOP = np.uint64(63)

@@ -16,7 +16,8 @@ from numbatok.kernels.dtypes import (
     WORK_VIEW,
 )
 from numbatok.kernels.encode import encode_region, last_start
-from numbatok.kernels.intrinsics import array_at, at, call_kernel, copy_16_bytes, field, put, set_field, table
+from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table
+from numbatok.kernels.intrinsics_vector import copy_16_bytes
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import keep_tail
 

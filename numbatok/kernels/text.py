@@ -18,19 +18,12 @@ from numbatok.kernels.dtypes import (
     WORK_TEXT,
     WORK_VIEW,
 )
-from numbatok.kernels.intrinsics import (
-    array_at,
-    at,
-    call_c,
-    call_kernel,
+from numbatok.kernels.intrinsics import array_at, at, call_c, call_kernel, field, prefetch, put, set_field
+from numbatok.kernels.intrinsics_cpython import (
     characters_of_str,
-    field,
     list_item,
     memory_of_bytes,
-    prefetch,
-    put,
     release_gil,
-    set_field,
     take_gil,
     utf8_of_str,
 )

@@ -8,7 +8,8 @@ mixed: a branch for each character is guessed wrong once a word in Russian. GB/s
 import numpy as np
 
 from numbatok.kernels.dtypes import U64, ZERO
-from numbatok.kernels.intrinsics import array_at, at, load_u64, narrow_16, narrow_64, put, put_16_by_three, store_u64
+from numbatok.kernels.intrinsics import array_at, at, load_u64, put, store_u64
+from numbatok.kernels.intrinsics_vector import narrow_16, narrow_64, put_16_by_three
 from numbatok.kernels.jit import helper, kernel
 
 _HIGH_BITS = np.uint64(0x8080808080808080)

@@ -28,18 +28,8 @@ from numbatok.kernels.dtypes import (
     WORK_STARTS,
     ZERO,
 )
-from numbatok.kernels.intrinsics import (
-    array_at,
-    at,
-    at_sum,
-    field,
-    load_u64,
-    put,
-    range_mask,
-    set_field,
-    table,
-    trailing_zeros,
-)
+from numbatok.kernels.intrinsics import array_at, at, at_sum, field, load_u64, put, set_field, table, trailing_zeros
+from numbatok.kernels.intrinsics_vector import range_mask
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import character_at
 from numbatok.patterns import automaton

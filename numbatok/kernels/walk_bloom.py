@@ -3,7 +3,8 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ONE, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import at, equal_to, in_range, put, table
+from numbatok.kernels.intrinsics import at, put, table
+from numbatok.kernels.intrinsics_vector import equal_to, in_range
 from numbatok.kernels.jit import kernel
 from numbatok.kernels.starts import TOP, block_address, letter_leads, valid_bits, wide_classes
 

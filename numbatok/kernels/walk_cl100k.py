@@ -3,16 +3,8 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ALL_ONES, ONE, VIEW_GROUP, VIEW_OPTIONS, WHOLE_END, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import (
-    ascii_letters,
-    equal_to,
-    field,
-    in_range,
-    leading_zeros,
-    put,
-    table,
-    trailing_zeros,
-)
+from numbatok.kernels.intrinsics import field, leading_zeros, put, table, trailing_zeros
+from numbatok.kernels.intrinsics_vector import ascii_letters, equal_to, in_range
 from numbatok.kernels.jit import kernel
 from numbatok.kernels.starts import (
     TOP,

@@ -12,17 +12,8 @@ from numbatok.kernels.dtypes import (
     WORK_STARTS,
     ZERO,
 )
-from numbatok.kernels.intrinsics import (
-    array_at,
-    ascii_letters,
-    at,
-    equal_to,
-    field,
-    in_range,
-    put,
-    table,
-    trailing_zeros,
-)
+from numbatok.kernels.intrinsics import array_at, at, field, put, table, trailing_zeros
+from numbatok.kernels.intrinsics_vector import ascii_letters, equal_to, in_range
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,

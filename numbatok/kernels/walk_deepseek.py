@@ -3,7 +3,8 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ONE, VIEW_GROUP, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import ascii_letters, equal_to, field, in_range, put, table
+from numbatok.kernels.intrinsics import field, put, table
+from numbatok.kernels.intrinsics_vector import ascii_letters, equal_to, in_range
 from numbatok.kernels.jit import kernel
 from numbatok.kernels.starts import (
     TOP,

@@ -3,7 +3,8 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ONE, SCRIPT_FIRST, SLASHES, SUFFIX, VIEW_GROUP, VIEW_OPTIONS, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import ascii_letters, equal_to, field, in_range, put, table, trailing_zeros
+from numbatok.kernels.intrinsics import field, put, table, trailing_zeros
+from numbatok.kernels.intrinsics_vector import ascii_letters, equal_to, in_range
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,

@@ -3,18 +3,8 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import CUT_DIGITS, ONE, VIEW_OPTIONS, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import (
-    array_at,
-    ascii_letters,
-    at,
-    equal_to,
-    field,
-    in_range,
-    leading_zeros,
-    put,
-    table,
-    trailing_zeros,
-)
+from numbatok.kernels.intrinsics import array_at, at, field, leading_zeros, put, table, trailing_zeros
+from numbatok.kernels.intrinsics_vector import ascii_letters, equal_to, in_range
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,

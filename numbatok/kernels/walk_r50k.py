@@ -3,7 +3,8 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import ONE, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import array_at, ascii_letters, at, equal_to, in_range, put, table, trailing_zeros
+from numbatok.kernels.intrinsics import array_at, at, put, table, trailing_zeros
+from numbatok.kernels.intrinsics_vector import ascii_letters, equal_to, in_range
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,

@@ -66,18 +66,8 @@ from numbatok.kernels.dtypes import (
     WORK_VIEW,
 )
 from numbatok.kernels.encode import begin_at, is_set
-from numbatok.kernels.intrinsics import (
-    array_at,
-    at,
-    call_kernel,
-    field,
-    finish_streams,
-    put,
-    set_field,
-    stream_32_bytes,
-    table,
-    take_number,
-)
+from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table, take_number
+from numbatok.kernels.intrinsics_vector import finish_streams, stream_32_bytes
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import keep_tail
 

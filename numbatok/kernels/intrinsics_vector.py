@@ -1,0 +1,345 @@
+"""Vectors in LLVM: masks of the bytes of a block, and several elements read or written at once.
+
+On a target without the instruction (no AVX2) LLVM writes an equivalent sequence. What loads and stores check is told in
+:mod:`numbatok.kernels.intrinsics`.
+"""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from numbatok.kernels.intrinsics import BYTE_POINTER, I1, I8, I16, I32, I64, element_pointer, splat
+
+HALF_BLOCK = ir.VectorType(I8, 32)
+
+
+@intrinsic
+def copy_16_bytes(typingctx, target, target_index, source, source_index):
+    """Copy the 16 bytes at ``source[source_index]`` to ``target[target_index]``, whatever the element types."""
+    signature = types.void(target, types.int64, source, types.int64)
+
+    def codegen(context, builder, signature, args):
+        pair = ir.VectorType(I64, 2)
+        read = element_pointer(context, builder, source, args[2], args[3], 16)
+        write = element_pointer(context, builder, target, args[0], args[1], 16)
+        load = builder.load(builder.bitcast(read, pair.as_pointer()))
+        load.align = 1
+        builder.store(load, builder.bitcast(write, pair.as_pointer())).align = 1
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def stream_32_bytes(typingctx, target, target_index, source, source_index):
+    """Copy the 32 bytes at ``source[source_index]`` to ``target[target_index]``, aligned to 32, past the caches.
+
+    A store of the usual kind reads the line that it writes to, half of a large copy's traffic. Other threads see it
+    after :func:`finish_streams`.
+    """
+    signature = types.void(target, types.int64, source, types.int64)
+
+    def codegen(context, builder, signature, args):
+        eight = ir.VectorType(I32, 8)
+        read = element_pointer(context, builder, source, args[2], args[3], 32)
+        write = element_pointer(context, builder, target, args[0], args[1], 32)
+        load = builder.load(builder.bitcast(read, eight.as_pointer()))
+        load.align = 1
+        store = builder.store(load, builder.bitcast(write, eight.as_pointer()))
+        store.align = 32
+        store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(I32, 1)]))
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def finish_streams(typingctx):
+    """Let other threads see what :func:`stream_32_bytes` has stored."""
+
+    def codegen(context, builder, signature, args):
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
+def put_masked_16(typingctx, target, target_index, source, source_index, rows, row, mixer):
+    """Write 16 bytes of ``source`` (uint8), masked and tagged, as ``target[target_index]`` and the next (uint64).
+
+    Row ``row`` of ``rows`` (uint64) has four words: two of the mask, two of the tag. Returns the words written, (low,
+    high), xor the two of ``mixer``, a tuple of literals: as a vector they stay in a register.
+    """
+    pair_type = types.UniTuple(types.uint64, 2)
+    signature = pair_type(target, types.int64, source, types.int64, rows, types.int64, pair_type)
+
+    def codegen(context, builder, signature, args):
+        pair = ir.VectorType(I64, 2)
+
+        def pair_at(array_type, array, index):
+            pointer = element_pointer(context, builder, array_type, array, index, 16)
+            return builder.bitcast(pointer, pair.as_pointer())
+
+        target_value, target_place, source_value, source_place, rows_value, row_value, mixer_value = args
+        words = builder.mul(row_value, ir.Constant(I64, 4))
+        loads = []
+        for array_type, array, index in (
+            (source, source_value, source_place),
+            (rows, rows_value, words),
+            (rows, rows_value, builder.add(words, ir.Constant(I64, 2))),
+        ):
+            load = builder.load(pair_at(array_type, array, index))
+            load.align = 1 if array_type is source else 8
+            loads.append(load)
+        key = builder.or_(builder.and_(loads[0], loads[1]), loads[2])
+        builder.store(key, pair_at(target, target_value, target_place)).align = 8
+        mixed = ir.Constant(pair, ir.Undefined)
+        for place, word in enumerate(cgutils.unpack_tuple(builder, mixer_value, 2)):
+            mixed = builder.insert_element(mixed, word, ir.Constant(I32, place))
+        mixed = builder.xor(key, mixed)
+        halves = [builder.extract_element(mixed, ir.Constant(I32, place)) for place in (0, 1)]
+        return context.make_tuple(builder, signature.return_type, halves)
+
+    return signature, codegen
+
+
+def _mask_of_block(builder, pointers, low, count, case_bit):
+    """Bitmap of the bytes of two halves of 32, at ``pointers``, where ``((byte | case_bit) - low) < count``.
+
+    Two halves, put together as integers: were it one vector of 64 bits, LLVM would carry that across branches bit by
+    bit, at 1 ns a byte.
+    """
+    halves = []
+    for pointer in pointers:
+        block = builder.load(builder.bitcast(pointer, HALF_BLOCK.as_pointer()))
+        block.align = 1
+        folded = builder.or_(block, splat(builder, case_bit, HALF_BLOCK))
+        shifted = builder.sub(folded, splat(builder, low, HALF_BLOCK))
+        inside = builder.icmp_unsigned("<", shifted, splat(builder, count, HALF_BLOCK))
+        halves.append(builder.zext(builder.bitcast(inside, I32), I64))
+    return builder.or_(halves[0], builder.shl(halves[1], ir.Constant(I64, 32)))
+
+
+@intrinsic
+def range_mask(typingctx, array, index, low, count, case_bit):
+    """Bitmap of the 64 bytes from ``array[index]`` on: bit i is set where ``((b | case_bit) - low) < count``.
+
+    All arithmetic is on uint8, so one call tests one range of bytes; ``case_bit=32`` folds ASCII letters, 0 folds
+    nothing.
+    """
+    signature = types.uint64(array, types.int64, types.uint8, types.uint8, types.uint8)
+
+    def codegen(context, builder, signature, args):
+        array_value, index_value, low, count, case_bit = args
+        places = [builder.add(index_value, ir.Constant(I64, first)) for first in (0, 32)]
+        pointers = [element_pointer(context, builder, array, array_value, place, 32) for place in places]
+        return _mask_of_block(builder, pointers, low, count, case_bit)
+
+    return signature, codegen
+
+
+def _halves_at(builder, address):
+    """Pointers to the two halves of the block of 64 bytes at ``address``."""
+    places = [builder.add(address, ir.Constant(I64, first)) for first in (0, 32)]
+    return [builder.inttoptr(place, BYTE_POINTER) for place in places]
+
+
+@intrinsic
+def in_range(typingctx, address, low, count):
+    """Bitmap of the 64 bytes at ``address``: bit i is set where ``low <= byte < low + count``."""
+    signature = types.uint64(types.int64, types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        low, count = (builder.trunc(value, I8) for value in args[1:])
+        return _mask_of_block(builder, _halves_at(builder, args[0]), low, count, ir.Constant(I8, 0))
+
+    return signature, codegen
+
+
+@intrinsic
+def equal_to(typingctx, address, byte):
+    """Bitmap of the 64 bytes at ``address``: bit i is set where the byte is ``byte``."""
+    signature = types.uint64(types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        low, count = builder.trunc(args[1], I8), ir.Constant(I8, 1)
+        return _mask_of_block(builder, _halves_at(builder, args[0]), low, count, ir.Constant(I8, 0))
+
+    return signature, codegen
+
+
+@intrinsic
+def ascii_letters(typingctx, address):
+    """Bitmap of the ASCII letters among the 64 bytes at ``address``."""
+    signature = types.uint64(types.int64)
+
+    def codegen(context, builder, signature, args):
+        low, count, case_bit = (ir.Constant(I8, value) for value in (97, 26, 32))
+        return _mask_of_block(builder, _halves_at(builder, args[0]), low, count, case_bit)
+
+    return signature, codegen
+
+
+@intrinsic
+def pair_in_256(typingctx, array, index, first, offset, second):
+    """Whether any of the 256 bytes from ``array[index]`` on is ``first``, with ``second`` so many bytes after it."""
+    signature = types.boolean(array, types.int64, types.uint8, types.int64, types.uint8)
+
+    def codegen(context, builder, signature, args):
+        array, index, first, offset, second = args
+        block = ir.VectorType(I8, 64)
+        early = element_pointer(context, builder, signature.args[0], array, index, 256)
+        late = element_pointer(context, builder, signature.args[0], array, builder.add(index, offset), 256)
+        wanted = [splat(builder, byte, block) for byte in (first, second)]
+        least = None
+        for part in range(4):
+            differ = None
+            for pointer, byte in zip((early, late), wanted, strict=True):
+                place = builder.gep(pointer, [ir.Constant(I64, 64 * part)])
+                values = builder.load(builder.bitcast(place, block.as_pointer()))
+                values.align = 1
+                other = builder.xor(values, byte)
+                differ = other if differ is None else builder.or_(differ, other)
+            if least is None:
+                least = differ
+            else:
+                least = builder.select(builder.icmp_unsigned("<", differ, least), differ, least)
+        found = builder.bitcast(builder.icmp_unsigned("==", least, ir.Constant(block, [0] * 64)), I64)
+        return builder.icmp_unsigned("!=", found, ir.Constant(I64, 0))
+
+    return signature, codegen
+
+
+@intrinsic
+def narrow_16(typingctx, target, target_index, source, source_index):
+    """Write the low bytes of 16 elements of ``source`` to ``target`` (uint8); return how many lead below 0x80."""
+    signature = types.int64(target, types.int64, source, types.int64)
+
+    def codegen(context, builder, signature, args):
+        element = context.get_data_type(source.dtype)
+        lanes = ir.VectorType(element, 16)
+        itemsize = context.get_abi_sizeof(element)
+        read = element_pointer(context, builder, source, args[2], args[3], 16 * itemsize)
+        write = element_pointer(context, builder, target, args[0], args[1], 16)
+        values = builder.load(builder.bitcast(read, lanes.as_pointer()))
+        values.align = itemsize
+        bytes_ = values if itemsize == 1 else builder.trunc(values, ir.VectorType(I8, 16))
+        builder.store(bytes_, builder.bitcast(write, ir.VectorType(I8, 16).as_pointer())).align = 1
+        strange = builder.icmp_unsigned(">", values, ir.Constant(lanes, [0x7F] * 16))
+        bits = builder.or_(builder.zext(builder.bitcast(strange, I16), I64), ir.Constant(I64, 1 << 16))
+        count_type = ir.FunctionType(I64, [I64, I1])
+        count = cgutils.get_or_insert_function(builder.module, count_type, "llvm.cttz.i64")
+        return builder.call(count, [bits, ir.Constant(I1, 1)])
+
+    return signature, codegen
+
+
+@intrinsic
+def narrow_64(typingctx, target, target_index, source, source_index):
+    """Write the low bytes of 64 elements of ``source`` to ``target`` (uint8); return whether all are below 0x80."""
+    signature = types.boolean(target, types.int64, source, types.int64)
+
+    def codegen(context, builder, signature, args):
+        element = context.get_data_type(source.dtype)
+        lanes = ir.VectorType(element, 16)
+        itemsize = context.get_abi_sizeof(element)
+        read = element_pointer(context, builder, source, args[2], args[3], 64 * itemsize)
+        write = element_pointer(context, builder, target, args[0], args[1], 64)
+        read = builder.bitcast(read, lanes.as_pointer())
+        write = builder.bitcast(write, ir.VectorType(I8, 16).as_pointer())
+        union = None
+        for part in range(4):
+            values = builder.load(builder.gep(read, [ir.Constant(I64, part)]))
+            values.align = itemsize
+            bytes_ = values if itemsize == 1 else builder.trunc(values, ir.VectorType(I8, 16))
+            builder.store(bytes_, builder.gep(write, [ir.Constant(I64, part)])).align = 1
+            union = values if union is None else builder.or_(union, values)
+        strange = builder.icmp_unsigned(">", union, ir.Constant(lanes, [0x7F] * 16))
+        return builder.icmp_unsigned("==", builder.bitcast(strange, I16), ir.Constant(I16, 0))
+
+    return signature, codegen
+
+
+@intrinsic
+def put_16_by_three(typingctx, target, target_index, source, source_index):
+    """Write 16 characters of ``source`` (uint16, uint32) as three bytes of UTF-8 each; return whether all take three.
+
+    52 bytes of ``target`` are written, the last four of them without meaning. Surrogates count as others.
+    """
+    signature = types.boolean(target, types.int64, source, types.int64)
+
+    def codegen(context, builder, signature, args):
+        itemsize = context.get_abi_sizeof(context.get_data_type(source.dtype))
+        given = ir.VectorType(context.get_data_type(source.dtype), 16)
+        lanes = ir.VectorType(I32, 16)
+
+        def every(value):
+            return ir.Constant(lanes, [value] * 16)
+
+        read = element_pointer(context, builder, source, args[2], args[3], 16 * itemsize)
+        write = element_pointer(context, builder, target, args[0], args[1], 52)
+        points = builder.load(builder.bitcast(read, given.as_pointer()))
+        points.align = itemsize
+        points = builder.zext(points, lanes) if itemsize < 4 else points
+        first = builder.or_(builder.lshr(points, every(12)), every(0x8080E0))
+        second = builder.and_(builder.shl(points, every(2)), every(0x3F00))
+        third = builder.and_(builder.shl(points, every(16)), every(0x3F0000))
+        packed = builder.bitcast(builder.or_(builder.or_(first, second), third), ir.VectorType(I8, 64))
+        for quarter in range(4):  # 12 of 16 bytes each, inside a lane of 128 bits, where shuffling is cheap
+            order = [16 * quarter + 4 * (byte // 3) + byte % 3 for byte in range(12)] + [16 * quarter + 3] * 4
+            part = builder.shuffle_vector(
+                packed, ir.Constant(packed.type, ir.Undefined), ir.Constant(ir.VectorType(I32, 16), order)
+            )
+            place = builder.gep(write, [ir.Constant(I64, 12 * quarter)])
+            builder.store(part, builder.bitcast(place, part.type.as_pointer())).align = 1
+        # Those of three bytes are 0x800 to 0xFFFF without 0xD800 to 0xDFFF.
+        outside = builder.icmp_unsigned(">", builder.sub(points, every(0x800)), every(0xFFFF - 0x800))
+        surrogate = builder.icmp_unsigned("<", builder.sub(points, every(0xD800)), every(0x800))
+        strange = builder.bitcast(builder.or_(outside, surrogate), I16)
+        return builder.icmp_unsigned("==", strange, ir.Constant(I16, 0))
+
+    return signature, codegen
+
+
+@intrinsic
+def smallest_of_16(typingctx, array, index):
+    """``value << 32 | place`` of the smallest of the 16 elements from ``array[index]`` on (uint32).
+
+    ``place`` counts from ``index``; of equal elements the first.
+    """
+    signature = types.uint64(array, types.int64)
+
+    def codegen(context, builder, signature, args):
+        lanes = ir.VectorType(I32, 16)
+        pointer = element_pointer(context, builder, array, *args, 64)
+        values = builder.load(builder.bitcast(pointer, lanes.as_pointer()))
+        values.align = 4
+        reduce_type = ir.FunctionType(I32, [lanes])
+        reduce = cgutils.get_or_insert_function(builder.module, reduce_type, "llvm.vector.reduce.umin.v16i32")
+        smallest = builder.call(reduce, [values])
+        equal = builder.icmp_unsigned("==", values, splat(builder, smallest, lanes))
+        lowest_type = ir.FunctionType(I16, [I16, I1])
+        lowest = cgutils.get_or_insert_function(builder.module, lowest_type, "llvm.cttz.i16")
+        place = builder.call(lowest, [builder.bitcast(equal, I16), ir.Constant(I1, 1)])
+        high = builder.shl(builder.zext(smallest, I64), ir.Constant(I64, 32))
+        return builder.or_(high, builder.zext(place, I64))
+
+    return signature, codegen
+
+
+@intrinsic
+def put_8_positions(typingctx, array, index, packed, base):
+    """``array[index + j] = base + byte j of packed`` for j in 0..7 (array of uint16): one 16-byte store."""
+    signature = types.void(array, types.int64, types.uint64, types.uint16)
+
+    def codegen(context, builder, signature, args):
+        lanes = ir.VectorType(I16, 8)
+        pointer = element_pointer(context, builder, array, args[0], args[1], 16)
+        wide = builder.zext(builder.bitcast(args[2], ir.VectorType(I8, 8)), lanes)
+        total = builder.add(wide, splat(builder, args[3], lanes))
+        builder.store(total, builder.bitcast(pointer, lanes.as_pointer())).align = 2
+        return context.get_dummy_value()
+
+    return signature, codegen
