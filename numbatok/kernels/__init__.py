@@ -6,13 +6,13 @@
 4. ``merge``: a miss is merged by byte pair encoding, and entered into the cache.
 
 ``encode`` runs them over documents, ``streams`` over text that goes on; ``added`` finds the added tokens between,
-``normal`` whether a text is normal, and ``cuts`` where a pretoken may be cut further. ``decode`` goes back, ``streams``
-id by id, and ``offsets`` to the places in the text: ``offsets_by_length`` where tokens are its bytes, elsewhere
-``offsets_by_pieces``, ``offsets_trimmed`` without blanks; ``offset_plan`` draws what they share. ``lists`` makes lists
-of ids, ``rows`` copies them into rows for models, ``pieces`` lists pretokens, ``chunks`` cuts by a budget of tokens. ``text`` finds and checks what Python keeps in memory, ``spelled`` reads the merges
-of a file, ``build`` makes a tokenizer's tables. ``tasks`` plans a parallel call, and ``workers`` do it. ``inside``
-is for kernels of other people's.
-``dtypes`` draws the layouts, ``jit`` is where compiling happens, ``intrinsics`` where LLVM is spoken to.
+``normal`` whether a text is normal, and ``cuts`` where a pretoken may be cut further. ``decode`` goes back,
+``streams`` id by id, and ``offsets`` to the places in the text: ``offsets_by_length`` where tokens are its bytes,
+elsewhere ``offsets_by_pieces``, ``offsets_trimmed`` without blanks; ``offset_plan`` draws what they share. ``lists``
+makes lists of ids, ``rows`` copies them into rows for models, ``pieces`` lists pretokens, ``chunks`` cuts by a budget
+of tokens. ``text`` finds and checks what Python keeps in memory, ``spelled`` reads the merges of a file, ``build``
+makes a tokenizer's tables. ``tasks`` plans a parallel call, and ``workers`` do it. ``inside`` is for kernels of other
+people's. ``dtypes`` draws the layouts, ``jit`` is where compiling happens, ``intrinsics`` where LLVM is spoken to.
 """
 
 from typing import Any
