@@ -13,6 +13,7 @@ from numbatok.memory import address_of
 from numbatok.truncation import Prefix
 
 LEVELS = ("piece", "sentence", "line", "paragraph")  # each one's places are among those of the one before
+LEAST_CHUNKS, MOST_CHUNKS = 4, 1 << 10  # that are tried at once
 BLOCK = 1 << 18  # bytes that are cut into chunks at once; more for large budgets
 
 
@@ -152,23 +153,27 @@ class Chunks:
             return found, np.packbits(bits, bitorder="little").view(np.uint64), -1
         return found, bitmap, begin + int(settled[0])
 
-    def _greedy(self, block: _Block, room: int) -> npt.NDArray[np.int64]:
-        """int64[chunks, CHUNK_FIELDS]: chunks from the next one's begin on, as the kernel tells them."""
-        output = np.empty((chunks.MOST_CHUNKS, chunks.CHUNK_FIELDS), np.int64)
+    def _greedy(self, block: _Block, room: int, most: int) -> npt.NDArray[np.int64]:
+        """int64[chunks, CHUNK_FIELDS]: up to ``most`` from the next one's begin on, as the kernel tells them."""
+        output = np.empty((most, chunks.CHUNK_FIELDS), np.int64)
         work, record = self._text.scratch.address, address_of(block.record)
         arguments = self._begin, self._done, room, self._overlap
-        used = chunks.cut_by_budget(work, record, *arguments, address_of(output))
+        used = chunks.cut_by_budget(work, record, *arguments, address_of(output), most)
         return output[:used]
 
     def _cut(self, block: _Block) -> None:
         """All chunks that can be told from a block."""
+        most = MOST_CHUNKS
         while self._done < self._text.size:
-            made = self._greedy(block, self._room)
+            made = self._greedy(block, self._room, most)
             counts = self._counted(made)
             wrong = np.flatnonzero(counts > self._room)
             good = int(wrong[0]) if len(wrong) else len(made)
             self._take(made[:good], counts[:good])
-            if good == chunks.MOST_CHUNKS:
+            full = good == most
+            # As many are tried as were good before, and some more: chunks after a wrong one are in vain.
+            most = min(2 * good + LEAST_CHUNKS, MOST_CHUNKS)
+            if full:
                 continue
             if self._done < self._text.size and not self._cut_one(block):
                 return
@@ -184,7 +189,7 @@ class Chunks:
             self._begin = begin
             less = 0
             while less < self._room:
-                made = self._greedy(block, self._room - less)[:1]
+                made = self._greedy(block, self._room - less, 1)
                 if not len(made):
                     break
                 counts = self._counted(made)

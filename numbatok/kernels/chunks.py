@@ -30,7 +30,6 @@ from numbatok.kernels.intrinsics_vector import equal_to
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.pieces import walk_all
 
-MOST_CHUNKS = 1 << 10  # of one call of cut_by_budget
 SENTENCES, LINES, PARAGRAPHS = range(3)
 GROUP = 64  # tokens whose bytes are added up at once
 HAS_ADDED = -50  # there are added tokens in the text
@@ -248,9 +247,9 @@ def _settle(work, block, begin, end):
     return place, _tokens_before(block, place) - _tokens_before(block, begin)
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
-def cut_by_budget(work, block, begin, done, budget, overlap, output):
-    """Cut a block into at most MOST_CHUNKS chunks of at most ``budget`` tokens, each as long as it can be.
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64)")
+def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
+    """Cut a block into ``most`` chunks, or fewer, of at most ``budget`` tokens, each as long as it can be.
 
     Parameters
     ----------
@@ -260,7 +259,7 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output):
     begin : where the first chunk begins
     done : up to where the text is covered; the first chunk ends after it
     overlap : most tokens of a chunk that the next one repeats, from a place of the level on that it was cut at
-    output : address of int64[MOST_CHUNKS, CHUNK_FIELDS], set to begin, end and the next one's begin of each chunk, and
+    output : address of int64[most, CHUNK_FIELDS], set to begin, end and the next one's begin of each chunk, and
         to the place up to which the block's tokens are its own, and their number
 
     Returns how many chunks. They end where no further one can be cut: at the end, or before a stretch without places.
@@ -272,9 +271,9 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output):
     is_last = field(block, BLOCK_IS_LAST) != 0
     levels = field(block, BLOCK_LEVEL_COUNT)
     arrays = array_at(field(block, BLOCK_LEVELS), 2 * levels, np.int64)
-    chunks = array_at(output, CHUNK_FIELDS * MOST_CHUNKS, np.int64)
+    chunks = array_at(output, CHUNK_FIELDS * most, np.int64)
     used = np.int64(0)
-    while used < MOST_CHUNKS and tokens > 0:
+    while used < most and tokens > 0:
         before = _tokens_before(block, begin)
         if before + budget > tokens and not is_last:
             break
