@@ -70,7 +70,7 @@ def _joined(parts: list[Ids]) -> Ids:
 def _begins_with(text: str, beginning: str) -> bool:
     """Whether a text begins so. Texts that part late are told apart by the end of the beginning first.
 
-    Forty that go on from one prompt of 1 MB took 2.4 ms to compare, more than encoding it; now 0.06.
+    The fortieth that goes on from one prompt of 1 MB took 1.5 ms otherwise, more than the first; so all take 0.45.
     """
     place = max(len(beginning) - LEAST, 0)
     return text.startswith(beginning[place:], place) and text.startswith(beginning)
@@ -163,7 +163,7 @@ class PrefixCache:
             return
         with self._lock:
             alike = self._alike.setdefault(entry.text[:LEAST], [])
-            if any(len(known.text) == len(entry.text) and known.text == entry.text for known in alike):
+            if any(len(known.text) == len(entry.text) and _begins_with(entry.text, known.text) for known in alike):
                 return  # another thread was sooner
             self._entries[entry.number] = entry
             self._bytes += entry.size
