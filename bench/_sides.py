@@ -82,7 +82,7 @@ class Numbatok(Side):
 
         engine = self.tokenizer._engine
         assert engine is not None  # something was encoded
-        records = [scratch.record for scratch in engine._idle]
+        records = [scratch.record for scratch in engine.scratches.idle]
         fields = {"pretokens": "WORK_PIECES", "missed": "WORK_MISSES", "merged_bytes": "WORK_MERGED_BYTES"}
         return {name: sum(int(one[getattr(dtypes, field)]) for one in records) for name, field in fields.items()}
 

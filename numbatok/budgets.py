@@ -18,6 +18,7 @@ from numbatok.counting import Bytes, Whole, is_local, settle
 from numbatok.errors import DisallowedToken
 from numbatok.kernels import dtypes
 from numbatok.memory import address_of, without_collection
+from numbatok.placing import prepare
 from numbatok.rows import Side
 from numbatok.templates import Text as TextPiece
 from numbatok.truncation import Prefix, Suffix
@@ -79,9 +80,9 @@ def source_of(engine: "Engine", text: Any, errors: str) -> Source:
     """A text, read in place where it can be."""
     kept: list[Any] = []
     if not isinstance(text, str):
-        text = engine._prepare(text, errors).tobytes().decode()
+        text = prepare(text, errors).tobytes().decode()
     texts = [text]
-    addresses, lengths = engine._place_all(texts, errors, kept)
+    addresses, lengths = engine.placer.place_all(texts, errors, kept)
     if kept:  # surrogates were repaired
         text = kept[0].tobytes().decode()
     size = int(lengths[0])

@@ -5,24 +5,19 @@ Importing this module imports Numba; :class:`numbatok.Tokenizer` does so when it
 
 import ctypes
 import functools
-import os
 import random
-import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from numbatok.byte_decoder import ByteDecoder
-from numbatok.caches import CacheBudget, CacheInfo
 from numbatok.calls import AnyIds, Call, Check
-from numbatok.columns import Column, Texts
+from numbatok.columns import Texts
 from numbatok.documents import (
     Documents,
     Frame,
-    Places,
     Rows,
     Spans,
     arrange,
@@ -40,11 +35,11 @@ from numbatok.memory import address_of
 from numbatok.normalizers import restless
 from numbatok.parallel import ParallelCall, longest_whole, threads_for
 from numbatok.parts import Parts
+from numbatok.placing import Placer
 from numbatok.scratch import Scratch
+from numbatok.scratches import Scratches
 from numbatok.templates import Text
-from numbatok.text import WELL_FORMED, as_bytes, raise_invalid, repair_surrogates
 from numbatok.threads import parallel_region, threads_of
-from numbatok.utf8 import first_invalid, transcode
 from numbatok.view import view_of
 
 if TYPE_CHECKING:
@@ -89,7 +84,7 @@ def _is_long(source: Any) -> bool:
 
 
 class Engine:
-    """The view of one tokenizer, immutable once built, and a stack of scratches that callers take and put back."""
+    """The view of one tokenizer, immutable once built, and the scratches of its callers."""
 
     def __init__(self, parts: Parts, regex_rule: "RegexRule | None" = None, cache_budget: int | None = None) -> None:
         self._parts = parts
@@ -117,12 +112,10 @@ class Engine:
         }
         self._frames[False, None] = Frame([Text("A")])
         self._around = {special: self._frames[False, special].around() for special in (False, True)}
-        self._last_transcoded = (0, 0, ""), 0
-        self._seeds = random.Random()
-        self.number = self._seeds.getrandbits(62)  # by which arrays for other people's kernels know their tokenizer
-        self._idle: list[Scratch] = []
-        self._budget = CacheBudget(cache_budget)
-        self._most_idle = 2 * (os.cpu_count() or 1)
+        self.number = random.getrandbits(62)  # by which arrays for other people's kernels know their tokenizer
+        self.scratches = Scratches(view.record, cache_budget)
+        self.scratch = self.scratches.one
+        self.placer = Placer(self.scratches)
         self._encode_text = text.encode_text.compiled()
         self._encode = encode.encode_documents.compiled()
 
@@ -141,68 +134,6 @@ class Engine:
                 self._actions.clear()
             self._actions[policy] = found
         return found
-
-    # --- scratches ---
-
-    def seed(self, number: int | None) -> None:
-        """Begin dropout's random numbers anew: calls that follow one after the other give the same ids every time.
-
-        With None they begin anywhere, as in a new engine. Scratches in use by other threads go on as they were.
-        """
-        self._seeds.seed(number)
-        self._idle.clear()
-
-    @contextmanager
-    def scratch(self) -> Iterator[Scratch]:
-        """A scratch for one caller. After an exception it is dropped: an interrupted one may be half changed."""
-        scratch = self._own(self._take())
-        yield scratch
-        self._put_back(scratch)
-
-    def _take(self) -> Scratch:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            scratch = Scratch(self._view.record, self._budget)
-            scratch.record[dtypes.WORK_RANDOM] = self._seeds.getrandbits(63)
-            return scratch
-
-    def _own(self, scratch: Scratch) -> Scratch:
-        """The idle scratch that the calling thread had the last time, whose table is in its core's cache, if there is.
-
-        Short texts, which touch little of a table, go without: looking costs a tenth of their time.
-        """
-        caller = threading.get_ident()
-        if scratch.owner != caller:
-            own = next((other for other in list(self._idle) if other.owner == caller), None)
-            if own is not None:
-                try:
-                    self._idle.remove(own)
-                except ValueError:  # another thread has just taken it
-                    pass
-                else:
-                    self._put_back(scratch)
-                    return own
-            scratch.owner = caller
-        return scratch
-
-    def _put_back(self, scratch: Scratch) -> None:
-        if len(self._idle) < self._most_idle:
-            self._idle.append(scratch)
-
-    def clear_caches(self, cache_budget: int | None) -> None:
-        """Forget the scratches that nobody uses now, and let all share another budget."""
-        self._budget.own = cache_budget
-        self._idle.clear()
-
-    def cache_info(self) -> CacheInfo:
-        """What is in the caches."""
-        return self._budget.info()
-
-    @property
-    def cache_share(self) -> int:
-        """Bytes that the cache of one thread may take."""
-        return self._budget.share
 
     # --- encoding ---
 
@@ -249,7 +180,7 @@ class Engine:
         self, source: Any, actions: npt.NDArray[np.uint8], errors: str, special: bool, threads: int | None
     ) -> Ids:
         """Ids of one text, as a new array; ``special`` says whether its template's special tokens are put around it."""
-        scratch = self._take()
+        scratch = self.scratches.take()
         if scratch.actions is not actions:
             scratch.set_actions(actions)
         around = self._around[special]
@@ -261,11 +192,11 @@ class Engine:
         else:
             rest = self._encode_rest(scratch, source, errors, status)
             if rest is None:
-                self._put_back(scratch)
+                self.scratches.put_back(scratch)
                 whole = self.encode_batch([source], None, Call(actions, errors, special, threads)).ids
                 return whole.astype(np.uint32, copy=False)
             ids = rest
-        self._put_back(scratch)
+        self.scratches.put_back(scratch)
         return ids
 
     def _encode_rest(self, scratch: Scratch, source: Any, errors: str, status: int) -> Ids | None:
@@ -279,7 +210,7 @@ class Engine:
         if status == text.NOT_SHORT:
             if count == 0 or _is_long(source):
                 return None
-            source, length = self._place(scratch, source, errors)  # keeps what the address points into
+            source, length = self.placer.place(scratch, source, errors)  # keeps what the address points into
             if length > text.SHORT_TEXT or self._changes(int(scratch.record[dtypes.WORK_TEXT]), length):
                 return None
             status = self._encode(scratch.address, *arguments)
@@ -335,7 +266,7 @@ class Engine:
         with parallel_region(threads) as threads:
             if threads < 2:
                 return None
-            scratches = [self._take() for _ in range(threads)]
+            scratches = [self.scratches.take() for _ in range(threads)]
             for scratch in scratches:
                 scratch.set_actions(call.actions)
                 scratch.expect(2 * total // threads)  # half of a text has two thirds of its distinct pretokens
@@ -350,7 +281,7 @@ class Engine:
                 raise self._found_in(documents, frame, found) from None
             for scratch in reversed(scratches):  # so that each becomes the same worker's in the next call
                 scratch.end_waves()
-                self._put_back(scratch)
+                self.scratches.put_back(scratch)
         call.check_room(count)
         ends = parallel.ends
         if len(ends) > len(documents.addresses):
@@ -428,9 +359,9 @@ class Engine:
     def _documents(self, texts: Texts, seconds: Texts | None, call: Call, kept: list[Any]) -> tuple[Frame, Documents]:
         """(template, documents) of texts or pairs; what they point into, besides the texts, goes to ``kept``."""
         frame = self._frames[seconds is not None, call.special]
-        located = {"A": self._place_all(texts, call.errors, kept, call.threads)}
+        located = {"A": self.placer.place_all(texts, call.errors, kept, call.threads)}
         if seconds is not None:
-            located["B"] = self._place_all(seconds, call.errors, kept, call.threads)
+            located["B"] = self.placer.place_all(seconds, call.errors, kept, call.threads)
         if not any(self._any_changes(*places) for places in located.values()):
             return frame, arrange(frame, located, len(texts))
         with self.scratch() as scratch:
@@ -600,7 +531,7 @@ class Engine:
     def pretokenize(self, source: Any, errors: str, threads: int | None) -> npt.NDArray[np.int64]:
         """Byte offsets where the split rule's pieces begin, and the end."""
         with self.scratch() as scratch:
-            source, length = self._place(scratch, source, errors, threads)
+            source, length = self.placer.place(scratch, source, errors, threads)
             address = int(scratch.record[dtypes.WORK_TEXT])
             if self._regex_rule is not None:
                 starts, _ = self._regex_rule.cut(ctypes.string_at(address, length).decode())
@@ -629,77 +560,10 @@ class Engine:
         with parallel_region(threads_for(length, threads_of(threads))) as granted:
             if granted < 2:
                 return None
-            scratches = [self._take() for _ in range(granted)]
+            scratches = [self.scratches.take() for _ in range(granted)]
             place = np.array([address], np.int64), np.array([length], np.int64), np.array([2], np.int64)
             boundaries = ParallelCall(scratches, *place, longest_whole(length, granted)).split()
             for scratch in reversed(scratches):
                 scratch.end_waves()
-                self._put_back(scratch)
+                self.scratches.put_back(scratch)
             return boundaries
-
-    def _place_all(self, texts: Texts, errors: str, kept: list[Any], threads: int | None = 1) -> Places:
-        """Where the UTF-8 of texts is; what keeps it valid, besides the texts, goes to ``kept``."""
-        if isinstance(texts, Column):
-            return texts.place(errors, kept, threads)
-        count = len(texts)
-        if count == 1 and isinstance(texts[0], str):
-            with self.scratch() as scratch:
-                source, length = self._place(scratch, texts[0], errors, threads)
-                if source is not texts[0]:
-                    kept.append(source)
-                return np.array([scratch.record[dtypes.WORK_TEXT]]), np.array([length])
-        addresses, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
-        kinds = np.zeros(count, np.int8)
-        text.locate_list(id(texts), count, address_of(addresses), address_of(lengths), address_of(kinds))
-        for index in np.flatnonzero(kinds).tolist():
-            where = f" at index {index} of the batch" if count > 1 else ""
-            data = self._prepare(texts[index], errors, where, threads)
-            kept.append(data)
-            addresses[index], lengths[index] = address_of(data), len(data)
-        return addresses, lengths
-
-    def _place(self, scratch: Scratch, source: Any, errors: str, threads: int | None = 1) -> tuple[Any, int]:
-        """Point the scratch at the UTF-8 of a text; return what keeps it valid, and its bytes."""
-        data = None
-        if isinstance(source, str) and len(source) >= text.LONG_TEXT and not source.isascii():
-            data = self._transcode(scratch, source, threads)
-        if data is None:
-            length = text.locate_text(id(source), scratch.address)
-            if length >= 0:
-                return source, length
-            data = self._prepare(source, errors, "", threads)
-        scratch.restart()
-        scratch.record[dtypes.WORK_TEXT] = address_of(data)
-        scratch.record[dtypes.WORK_TEXT + dtypes.LIST] = len(data)
-        return data, len(data)
-
-    def _transcode(self, scratch: Scratch, source: str, threads: int | None) -> npt.NDArray[np.uint8] | None:
-        """The UTF-8 of a long ``str`` in an array of its own, or None where CPython's is to be taken.
-
-        CPython makes the UTF-8 of a non-ASCII ``str`` on demand and keeps it inside, at 0.1 to 0.5 GB/s and the text's
-        size in memory for its lifetime. Most texts are encoded once, or counted and encoded: their first two times
-        cost an array that is given back, and a half to a tenth of the time. One that comes at once a third time gets
-        CPython's, which then is free.
-        """
-        # No reference is kept, so another text may come to lie at the same place: characters from all over tell it.
-        mark = id(source), len(source), source[:: len(source) // 64]
-        last, times = self._last_transcoded
-        times = times + 1 if mark == last else 1
-        self._last_transcoded = mark, times
-        if times > 2:
-            return None
-        width = text.locate_characters(id(source), scratch.address)
-        return transcode(int(scratch.record[dtypes.WORK_TEXT]), len(source), width, threads)
-
-    @staticmethod
-    def _prepare(source: Any, errors: str, where: str = "", threads: int | None = 1) -> npt.NDArray[np.uint8]:
-        """The UTF-8 of a text that is not a well-formed ``str``: repaired, checked, or refused."""
-        if isinstance(source, str):
-            repaired = source if errors == WELL_FORMED else repair_surrogates(source)
-            return np.frombuffer(repaired.encode(), np.uint8)
-        data = as_bytes(source, where)
-        if first_invalid(data, threads) < 0:
-            return data
-        if errors == "strict":
-            raise_invalid(data, where)
-        return np.frombuffer(data.tobytes().decode("utf-8", "replace").encode(), np.uint8)

@@ -17,6 +17,7 @@ from numbatok.kernels import dtypes
 from numbatok.kernels.pieces import list_starts
 from numbatok.loading import byte_level
 from numbatok.memory import address_of
+from numbatok.placing import prepare
 from numbatok.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def explain(engine: "Engine", parts: "Parts", text: "Text", actions: npt.NDArray
     """What :meth:`numbatok.Tokenizer.explain` does."""
     if parts.vocabulary.options.dropout:
         raise ValueError("this tokenizer merges at random, so one explanation is not the next; with_dropout(0) is not")
-    data = engine._prepare(text, errors)
+    data = prepare(text, errors)
     merging = _merging(parts.vocabulary)
     pieces = []
     with engine.scratch() as scratch:

@@ -58,7 +58,7 @@ class Locator:
         if not self._is_direct or (self._parts.trims and not self._trim_at_once(special)):
             return None
         engine = self._engine
-        scratch = engine._take()  # dropped after an exception
+        scratch = engine.scratches.take()  # dropped after an exception
         count = engine.encode_short(scratch, source, actions, special)
         found = None
         if count >= 0:
@@ -66,7 +66,7 @@ class Locator:
             while (status := self._locate(scratch.address, plan)) < 0:
                 self._mend(scratch, status)
             found = scratch.small_output[:count].copy(), places[:count].copy()
-        engine._put_back(scratch)
+        engine.scratches.put_back(scratch)
         return found
 
     def _new_plan(self, scratch: Scratch, special: bool, unit: OffsetUnit) -> tuple[int, Places]:

@@ -438,7 +438,7 @@ class Tokenizer:
         options = replace(self._vocabulary.options, dropout=float(probability))
         tokenizer = Tokenizer(replace(self._parts, vocabulary=replace(self._vocabulary, options=options)))
         if seed is not None:
-            tokenizer._start().seed(seed)
+            tokenizer._start().scratches.seed(seed)
         return tokenizer
 
     # --- encoding ---
@@ -1019,7 +1019,7 @@ class Tokenizer:
         """
         if self._engine is None:
             return CacheInfo(0, 0, CacheBudget(self._cache_budget).size, 0, 0)
-        return self._engine.cache_info()
+        return self._engine.scratches.cache_info()
 
     def clear_cache(self) -> None:
         """Give the caches' memory back and count anew; calls that are under way keep theirs.
@@ -1027,7 +1027,7 @@ class Tokenizer:
         >>> numbatok.get_encoding("gpt2").clear_cache()
         """
         if self._engine is not None:
-            self._engine.clear_caches(self._cache_budget)
+            self._engine.scratches.clear(self._cache_budget)
 
     def set_cache_budget(self, size: int | None) -> None:
         """Let this tokenizer's caches take at most ``size`` bytes, all workers together, and clear them.

@@ -69,7 +69,7 @@ def test_growth_keeps_what_is_known(monkeypatch) -> None:
     text = mixed_text(9).replace("=" * 257, "").replace("a" * 257, "").replace("中" * 257, "").replace("Ж" * 257, "")
     text = " ".join(word for word in text.split(" ") if len(word.encode()) < dtypes.LONGEST_CACHED)
     tokenizer.encode(text)
-    (scratch,) = engine_of(tokenizer)._idle
+    (scratch,) = engine_of(tokenizer).scratches.idle
     misses = int(scratch.record[dtypes.WORK_MISSES])
     tokenizer.encode(text)
     assert misses > 100
@@ -159,7 +159,7 @@ def test_moving_entries_moves_all() -> None:
     """``move_entries`` returns how many entries were in use, and the new table has as many."""
     tokenizer = small.by_ranks()
     tokenizer.encode(mixed_text(12))
-    (scratch,) = engine_of(tokenizer)._idle
+    (scratch,) = engine_of(tokenizer).scratches.idle
     old, old_wide_base = scratch._arrays[dtypes.WORK_TABLE], scratch._wide_base()
     in_use = int(scratch.record[dtypes.WORK_NARROW_USED] + scratch.record[dtypes.WORK_WIDE_USED])
     scratch._make_table(4 * scratch._narrow, 2 * scratch._wide)

@@ -96,7 +96,7 @@ def test_nothing_is_left_behind(encoder: ListEncoder) -> None:
     encode = allowing(encoder)
     for _ in range(3):
         encode("the lazy dog")
-    assert all(scratch.made == [None] * 8 for scratch in encoder.engine._idle)
+    assert all(scratch.made == [None] * 8 for scratch in encoder.engine.scratches.idle)
     batch = small.by_ranks().encode_batch(["the lazy dog"] * 100)
     blocks = sys.getallocatedblocks()
     for _ in range(200):
@@ -111,13 +111,13 @@ def test_a_refused_text_costs_no_scratch() -> None:
     encoder, engine = encoder_of(tokenizer), engine_of(tokenizer)
     encode = allowing(encoder, refused=(small.END,))
     encode("the dog")
-    (scratch,) = engine._idle
+    (scratch,) = engine.scratches.idle
     wanted = encode("the dog")
     for _ in range(3):
         with pytest.raises(DisallowedToken) as caught:
             encode(f"the dog{small.END}")
         assert (caught.value.document, caught.value.position, caught.value.token) == (0, 7, 0)
-        assert engine._idle == [scratch]
+        assert engine.scratches.idle == [scratch]
         assert encode("the dog") == wanted
 
 
@@ -138,7 +138,7 @@ def test_idle_scratches_are_bounded() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(engine._idle) <= engine._most_idle
+    assert len(engine.scratches.idle) <= engine.scratches.most_idle
 
 
 def test_policies_are_not_kept_without_end(encoder: ListEncoder) -> None:

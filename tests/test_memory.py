@@ -71,7 +71,7 @@ def test_tables_are_bounded() -> None:
     assert most <= 256 << 20
     tokenizer = small.by_ranks()
     tokenizer.encode("".join(f" {n:x}" for n in range(400_000)), num_threads=1)
-    (scratch,) = engine_of(tokenizer)._idle
+    (scratch,) = engine_of(tokenizer).scratches.idle
     assert 8 * len(scratch._arrays[dtypes.WORK_TABLE]) <= most
     assert scratch.record[dtypes.WORK_NARROW_USED] <= scratch.record[dtypes.WORK_NARROW_LIMIT]
     assert scratch.record[dtypes.WORK_WIDE_USED] <= scratch.record[dtypes.WORK_WIDE_LIMIT]
@@ -103,7 +103,7 @@ def test_a_buffer_is_read_in_place(small_ranks) -> None:
 def test_temporary_buffers_of_a_long_pretoken_are_dropped(small_ranks) -> None:
     """After a pretoken of a megabyte the scratch is as small as before."""
     small_ranks.encode("z" * (1 << 20))
-    for scratch in engine_of(small_ranks)._idle:
+    for scratch in engine_of(small_ranks).scratches.idle:
         size = sum(
             scratch._arrays[field].nbytes for field in (dtypes.WORK_SYMBOLS, dtypes.WORK_HEAP, dtypes.WORK_STARTS)
         )
@@ -157,10 +157,10 @@ def test_only_one_text_counts_as_encoded_again(small_ranks) -> None:
     for _ in range(2):
         small_ranks.encode(text)
     assert sys.getsizeof(text) == size
-    mark, times = engine._last_transcoded
+    mark, times = engine.placer._last_transcoded
     assert times == 2
     other = "\u6587\u4e2d " * 10_000
-    engine._last_transcoded = (id(other), *mark[1:]), times  # as if it lay where the first did
+    engine.placer._last_transcoded = (id(other), *mark[1:]), times  # as if it lay where the first did
     small_ranks.encode(other)
     assert sys.getsizeof(other) == size
     for _ in range(3):

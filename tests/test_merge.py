@@ -162,7 +162,7 @@ def test_a_pretoken_far_longer_than_the_buffers(small_ranks, naive_ranks) -> Non
     assert small_ranks.encode(word).tolist() == naive_ranks.encode(word)
     ids = small_ranks.encode("z" * 600_000)
     assert small_ranks.decode(ids) == "z" * 600_000
-    for scratch in engine_of(small_ranks)._idle:
+    for scratch in engine_of(small_ranks).scratches.idle:
         assert len(scratch._arrays[dtypes.WORK_SYMBOLS]) <= 1 << 18
 
 

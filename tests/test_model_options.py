@@ -309,7 +309,7 @@ def test_dropout_of_one_merges_nothing_and_of_nearly_nothing_everything() -> Non
         assert Model(tokenizer).ids(WORD.encode()) == without.ids(WORD.encode())
         tokenizer.encode(WORD)
         tokenizer.encode(WORD)
-        assert engine_of(tokenizer)._idle[0].record[dtypes.WORK_MISSES] == 1, "cached"
+        assert engine_of(tokenizer).scratches.idle[0].record[dtypes.WORK_MISSES] == 1, "cached"
 
 
 def test_dropout_draws_anew_each_time_and_can_be_seeded() -> None:
@@ -320,7 +320,7 @@ def test_dropout_draws_anew_each_time_and_can_be_seeded() -> None:
         seen = [tuple(tokenizer.encode(text).tolist()) for _ in range(50)]
         assert len(set(seen)) > 2
         assert {"".join(OF_ID[id] for id in ids) for ids in seen} == {text}
-        assert engine_of(tokenizer)._idle[0].record[dtypes.WORK_MISSES] == 50
+        assert engine_of(tokenizer).scratches.idle[0].record[dtypes.WORK_MISSES] == 50
         engine_of(tokenizer).seed(5)
         assert [tuple(tokenizer.encode(text).tolist()) for _ in range(50)] == seen
     for seed in (6, None, None):

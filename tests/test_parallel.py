@@ -387,7 +387,7 @@ CALLERS = """
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert not failures, failures
-    print(len(tokenizer._engine._idle) <= tokenizer._engine._most_idle)
+    print(len(tokenizer._engine.scratches.idle) <= tokenizer._engine.scratches.most_idle)
 """
 
 

@@ -37,7 +37,7 @@ def test_eight_callers(make) -> None:
 
     with ThreadPoolExecutor(WORKERS) as pool:
         assert list(pool.map(work, range(WORKERS))) == [len(documents)] * WORKERS
-    assert 1 <= len(engine_of(tokenizer)._idle) <= engine_of(tokenizer)._most_idle
+    assert 1 <= len(engine_of(tokenizer).scratches.idle) <= engine_of(tokenizer).scratches.most_idle
 
 
 def test_scratches_are_reused() -> None:
@@ -45,7 +45,7 @@ def test_scratches_are_reused() -> None:
     tokenizer = small.by_ranks()
     for _ in range(100):
         tokenizer.encode("Hello world")
-    assert len(engine_of(tokenizer)._idle) == 1
+    assert len(engine_of(tokenizer).scratches.idle) == 1
 
 
 def test_a_caller_keeps_its_scratch() -> None:

@@ -359,4 +359,4 @@ def test_no_exception_leaves_a_trace(naive_ranks) -> None:
                 tokenizer.count_batch([text, wrong], allowed_special=(), disallowed_special="all")
         assert tokenizer.encode(text).tolist() == naive_ranks.encode(text)
         assert tokenizer.count(text) == len(naive_ranks.encode(text))
-    assert len(engine_of(tokenizer)._idle) >= 1
+    assert len(engine_of(tokenizer).scratches.idle) >= 1

@@ -129,7 +129,7 @@ def encode_files(
         name = next(given.shown for given in found if given.format == "text")
         raise ValueError(f"{name}: text has no columns to carry along")
     engine = tokenizer._start()
-    threads, block_bytes = _within(memory, threads_of(num_threads), engine.cache_share)
+    threads, block_bytes = _within(memory, threads_of(num_threads), engine.scratches.cache_share)
     policy = allowed_special, disallowed_special
     tokenizer._actions(engine, *policy, errors)  # to refuse what is no special token
     in_parts = engine.regex_rule is None and engine.stream_ends(bool(add_special_tokens)) is not None

@@ -1,0 +1,90 @@
+"""Where the UTF-8 of texts is: in place where CPython has it, else made, repaired or refused."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from numbatok.columns import Column, Texts
+from numbatok.documents import Places
+from numbatok.kernels import dtypes, text
+from numbatok.memory import address_of
+from numbatok.scratch import Scratch
+from numbatok.scratches import Scratches
+from numbatok.text import WELL_FORMED, as_bytes, raise_invalid, repair_surrogates
+from numbatok.utf8 import first_invalid, transcode
+
+
+class Placer:
+    """Finds texts in memory for the callers of one tokenizer."""
+
+    def __init__(self, scratches: Scratches) -> None:
+        self._scratches = scratches
+        self._last_transcoded = (0, 0, ""), 0
+
+    def place_all(self, texts: Texts, errors: str, kept: list[Any], threads: int | None = 1) -> Places:
+        """Where the UTF-8 of texts is; what keeps it valid, besides the texts, goes to ``kept``."""
+        if isinstance(texts, Column):
+            return texts.place(errors, kept, threads)
+        count = len(texts)
+        if count == 1 and isinstance(texts[0], str):
+            with self._scratches.one() as scratch:
+                source, length = self.place(scratch, texts[0], errors, threads)
+                if source is not texts[0]:
+                    kept.append(source)
+                return np.array([scratch.record[dtypes.WORK_TEXT]]), np.array([length])
+        addresses, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
+        kinds = np.zeros(count, np.int8)
+        text.locate_list(id(texts), count, address_of(addresses), address_of(lengths), address_of(kinds))
+        for index in np.flatnonzero(kinds).tolist():
+            where = f" at index {index} of the batch" if count > 1 else ""
+            data = prepare(texts[index], errors, where, threads)
+            kept.append(data)
+            addresses[index], lengths[index] = address_of(data), len(data)
+        return addresses, lengths
+
+    def place(self, scratch: Scratch, source: Any, errors: str, threads: int | None = 1) -> tuple[Any, int]:
+        """Point the scratch at the UTF-8 of a text; return what keeps it valid, and its bytes."""
+        data = None
+        if isinstance(source, str) and len(source) >= text.LONG_TEXT and not source.isascii():
+            data = self._transcode(scratch, source, threads)
+        if data is None:
+            length = text.locate_text(id(source), scratch.address)
+            if length >= 0:
+                return source, length
+            data = prepare(source, errors, "", threads)
+        scratch.restart()
+        scratch.record[dtypes.WORK_TEXT] = address_of(data)
+        scratch.record[dtypes.WORK_TEXT + dtypes.LIST] = len(data)
+        return data, len(data)
+
+    def _transcode(self, scratch: Scratch, source: str, threads: int | None) -> npt.NDArray[np.uint8] | None:
+        """The UTF-8 of a long ``str`` in an array of its own, or None where CPython's is to be taken.
+
+        CPython makes the UTF-8 of a non-ASCII ``str`` on demand, in up to six times the time where most is ASCII, and
+        keeps it inside: the text's size in memory for its lifetime. Most texts are encoded once, or counted and encoded:
+        their first two times cost an array that is given back. One that comes at once a third time gets CPython's,
+        which then is free.
+        """
+        # No reference is kept, so another text may come to lie at the same place: characters from all over tell it.
+        mark = id(source), len(source), source[:: len(source) // 64]
+        last, times = self._last_transcoded
+        times = times + 1 if mark == last else 1
+        self._last_transcoded = mark, times
+        if times > 2:
+            return None
+        width = text.locate_characters(id(source), scratch.address)
+        return transcode(int(scratch.record[dtypes.WORK_TEXT]), len(source), width, threads)
+
+
+def prepare(source: Any, errors: str, where: str = "", threads: int | None = 1) -> npt.NDArray[np.uint8]:
+    """The UTF-8 of a text that is not a well-formed ``str``: repaired, checked, or refused."""
+    if isinstance(source, str):
+        repaired = source if errors == WELL_FORMED else repair_surrogates(source)
+        return np.frombuffer(repaired.encode(), np.uint8)
+    data = as_bytes(source, where)
+    if first_invalid(data, threads) < 0:
+        return data
+    if errors == "strict":
+        raise_invalid(data, where)
+    return np.frombuffer(data.tobytes().decode("utf-8", "replace").encode(), np.uint8)
