@@ -62,9 +62,9 @@ class Placer:
         """The UTF-8 of a long ``str`` in an array of its own, or None where CPython's is to be taken.
 
         CPython makes the UTF-8 of a non-ASCII ``str`` on demand, in up to six times the time where most is ASCII, and
-        keeps it inside: the text's size in memory for its lifetime. Most texts are encoded once, or counted and encoded:
-        their first two times cost an array that is given back. One that comes at once a third time gets CPython's,
-        which then is free.
+        keeps it inside: the text's size in memory for its lifetime. Most texts are encoded once, or counted and
+        encoded: their first two times cost an array that is given back. One that comes at once a third time gets
+        CPython's, which then is free.
         """
         # No reference is kept, so another text may come to lie at the same place: characters from all over tell it.
         mark = id(source), len(source), source[:: len(source) // 64]

@@ -132,6 +132,9 @@ def _fill_vocabulary(view: View, vocabulary: Vocabulary) -> None:
     byte_symbols[vocabulary.data[vocabulary.starts[single]]] = single
     view.set_table(dtypes.VIEW_BYTE_SYMBOLS, byte_symbols)
     view.set_table(dtypes.VIEW_MERGED, merged)
+    first = int(merged[0]) if len(merged) else 0
+    in_order = np.array_equal(merged, np.arange(first, first + len(merged)))
+    view[dtypes.VIEW_FIRST_MERGED] = first if in_order else -1
     if not _enter_pairs(view, rows, count, vocabulary.is_plain):
         # A pair stands twice, of which the last counts; or nearly every pair is needed.
         both = rows[::-1, 0].astype(np.uint64) << np.uint64(32) | rows[::-1, 1]

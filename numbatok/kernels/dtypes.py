@@ -158,7 +158,8 @@ VIEW_DROPOUT = 105  # of 2^24: how often a merge that is due is put off; 0 for n
 VIEW_SCAN_LIMIT = 106  # up to this many symbols are merged by the scan
 VIEW_COARSE = 107  # 1 where a fresh walk goes on alike only from starts that a walk with WORK_COARSE marks
 VIEW_LONGEST_ADDED = 108  # bytes of the longest added token
-VIEW_FIELDS = 109
+VIEW_FIRST_MERGED = 109  # what a merge makes is its rank and so much, or, if -1, in VIEW_MERGED
+VIEW_FIELDS = 110
 
 EDGE_WORDS = 16
 

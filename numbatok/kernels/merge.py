@@ -24,6 +24,7 @@ from numbatok.kernels.dtypes import (
     VIEW_BYTE_SYMBOLS,
     VIEW_DROPOUT,
     VIEW_FALLBACK,
+    VIEW_FIRST_MERGED,
     VIEW_FUSE_UNKNOWN,
     VIEW_IDS,
     VIEW_IDS_PER_BYTE,
@@ -56,7 +57,17 @@ from numbatok.kernels.dtypes import (
     WORK_SYMBOLS,
     ZERO,
 )
-from numbatok.kernels.intrinsics import array_at, at, field, leading_zeros, put, set_field, table, trailing_zeros
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    field,
+    leading_zeros,
+    prefetch,
+    put,
+    set_field,
+    table,
+    trailing_zeros,
+)
 from numbatok.kernels.intrinsics_vector import smallest_of_16
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.spans import key_hash, long_key, short_key
@@ -117,14 +128,15 @@ def find_token(view, low, high, text, position, length):
     As with pairs a filter answers first: most new pretokens are no token. Without it this took longer than merging.
     """
     hashed = key_hash(low, high)
+    slots = table(view, VIEW_TOKEN_SLOTS, np.uint32)
+    slot = hashed >> U64(field(view, VIEW_TOKEN_SHIFT))
+    prefetch(slots, np.int64(slot))
     bits = table(view, VIEW_TOKEN_FILTER, np.uint64)
     bit = hashed >> U64(field(view, VIEW_TOKEN_FILTER_SHIFT))
     if at(bits, bit >> _WORD_SHIFT) >> (bit & _WORD_MASK) & ONE == ZERO:
         return np.int64(-1)
     keys = table(view, VIEW_TOKEN_KEYS, np.uint64)
-    slots = table(view, VIEW_TOKEN_SLOTS, np.uint32)
     mask = U64(len(slots)) - ONE
-    slot = hashed >> U64(field(view, VIEW_TOKEN_SHIFT))
     while True:
         found = np.int64(at(slots, slot)) - 1
         if found < 0:
@@ -143,7 +155,16 @@ def find_token(view, low, high, text, position, length):
 
 
 @helper
-def _merge_by_scan(symbols, ranks, count, pairs, shift, bits, bits_shift, merged):
+def _made_by(rank, merged, first):
+    """The symbol that the merge of a rank makes. Where symbols are numbered as they are made nothing has to be read:
+
+    what is read here is seldom in a cache. With the next pairs fetched ahead a first pass with o200k takes 9 % less.
+    """
+    return np.uint32(np.int64(rank) + first) if first >= 0 else at(merged, np.int64(rank))
+
+
+@helper
+def _merge_by_scan(symbols, ranks, count, pairs, shift, bits, bits_shift, merged, first):
     """Merge ``symbols[:count]``, at most 64, by looking for the lowest rank anew each time; return how many are left.
 
     ``ranks`` is set, and NO_RANK from ``count - 1`` to a multiple of 16. Symbols keep their place, and a bitmap says
@@ -158,19 +179,24 @@ def _merge_by_scan(symbols, ranks, count, pairs, shift, bits, bits_shift, merged
         if rank == NO_RANK:
             break
         where = best & _LOW_HALF
-        made = at(merged, np.int64(rank))
+        made = _made_by(rank, merged, first)
         after = left >> where >> ONE
         gone = where + ONE + trailing_zeros(after)
         left ^= ONE << gone
         put(symbols, where, made)
         put(ranks, gone, NO_RANK)
         after &= after - ONE
+        before = left & ((ONE << where) - ONE)
+        # Both are fetched before either is waited for.
+        if after != ZERO:
+            prefetch(pairs, np.int64(pair_hash(made, at(symbols, where + ONE + trailing_zeros(after))) >> shift))
+        if before != ZERO:
+            prefetch(pairs, np.int64(pair_hash(at(symbols, _WORD_MASK - leading_zeros(before)), made) >> shift))
         new = NO_RANK
         if after != ZERO:
             right = where + ONE + trailing_zeros(after)
             new = pair_rank(pairs, shift, bits, bits_shift, made, at(symbols, right))
         put(ranks, where, new)
-        before = left & ((ONE << where) - ONE)
         if before != ZERO:
             previous = _WORD_MASK - leading_zeros(before)
             put(ranks, previous, pair_rank(pairs, shift, bits, bits_shift, at(symbols, previous), made))
@@ -221,7 +247,7 @@ def _draw(work):
 
 
 @helper
-def _merge_by_heap(work, symbols, ranks, count, pairs, shift, bits, bits_shift, merged, dropout):
+def _merge_by_heap(work, symbols, ranks, count, pairs, shift, bits, bits_shift, merged, first, dropout):
     """Merge ``symbols[:count]`` in n log n: a heap of (rank, position), and a list of the symbols that are left.
 
     An entry of the heap is stale, and dropped, when the pair at its position makes another symbol by now. Each merge
@@ -260,9 +286,9 @@ def _merge_by_heap(work, symbols, ranks, count, pairs, shift, bits, bits_shift, 
             put_off -= 1
         where = np.int64(best & _LOW_HALF)
         rank = np.uint32(best >> _RANK_TOP)
-        made = at(merged, rank)
+        made = _made_by(rank, merged, first)
         now = at(ranks, where)
-        if now != rank and (now == NO_RANK or at(merged, now) != made):
+        if now != rank and (now == NO_RANK or _made_by(now, merged, first) != made):
             continue
         gone = np.int64(at(after, where))
         right = np.int64(at(after, gone))
@@ -329,6 +355,7 @@ def merge_pretoken(view, work, text, length):
     bits = table(view, VIEW_PAIR_FILTER, np.uint64)
     bits_shift = U64(field(view, VIEW_PAIR_FILTER_SHIFT))
     merged = table(view, VIEW_MERGED, np.uint32)
+    first = field(view, VIEW_FIRST_MERGED)
     before = np.int64(0)
     for i in range(length):
         byte = np.int64(at(source, i))
@@ -339,9 +366,9 @@ def merge_pretoken(view, work, text, length):
     if length <= SHORT_MERGE:
         for i in range(length - 1, (length + 15) & ~15):
             put(ranks, i, NO_RANK)
-        count = _merge_by_scan(symbols, ranks, length, pairs, shift, bits, bits_shift, merged)
+        count = _merge_by_scan(symbols, ranks, length, pairs, shift, bits, bits_shift, merged, first)
     else:
-        count = _merge_by_heap(work, symbols, ranks, length, pairs, shift, bits, bits_shift, merged, ZERO)
+        count = _merge_by_heap(work, symbols, ranks, length, pairs, shift, bits, bits_shift, merged, first, ZERO)
     for i in range(count):
         put(symbols, i, at(ids, at(symbols, i)))
     return count
@@ -487,6 +514,7 @@ def merge_pretoken_by_options(view, work, text, length):
     bits = table(view, VIEW_PAIR_FILTER, np.uint64)
     bits_shift = U64(field(view, VIEW_PAIR_FILTER_SHIFT))
     merged = table(view, VIEW_MERGED, np.uint32)
+    first = field(view, VIEW_FIRST_MERGED)
     count = split_units(view, source, length, symbols, ranks)
     for i in range(1, count):
         put(ranks, i - 1, pair_rank(pairs, shift, bits, bits_shift, at(symbols, i - 1), at(symbols, i)))
@@ -495,10 +523,10 @@ def merge_pretoken_by_options(view, work, text, length):
     elif count <= field(view, VIEW_SCAN_LIMIT):
         for i in range(count - 1, (count + 15) & ~15):
             put(ranks, i, NO_RANK)
-        count = _merge_by_scan(symbols, ranks, count, pairs, shift, bits, bits_shift, merged)
+        count = _merge_by_scan(symbols, ranks, count, pairs, shift, bits, bits_shift, merged, first)
     else:
         dropout = U64(field(view, VIEW_DROPOUT))
-        count = _merge_by_heap(work, symbols, ranks, count, pairs, shift, bits, bits_shift, merged, dropout)
+        count = _merge_by_heap(work, symbols, ranks, count, pairs, shift, bits, bits_shift, merged, first, dropout)
     for i in range(count):
         put(symbols, i, at(ids, at(symbols, i)))
     return count
