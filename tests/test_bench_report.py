@@ -293,7 +293,5 @@ def test_readme_table(bench):
 def test_readme_shows_the_figures_of_results_json(bench):
     page = bench("_page")
     text = README.read_text(encoding="utf-8")
-    if page.markers(text) is None:
-        pytest.skip("the README has no <!-- figures --> yet")
     results = json.loads((BENCH / "results.json").read_text(encoding="utf-8"))
     assert page.with_figures(text, results) == text, "run: python bench/report.py --readme"

@@ -88,5 +88,5 @@ def test_executed(name, tmp_path):
 def test_compiling_is_announced_once(tmp_path):
     """One line, on standard error, in the cell that waits first."""
     output = support.output_of(COMPILING, NUMBA_CACHE_DIR=str(tmp_path))
-    line = r"numbatok: compiling kernels for this machine, [a-z ]+, once \(numbatok warmup does it ahead\)\\n"
+    line = r"numbatok: compiling kernels that are used for the first time, [a-z ]+ \(numbatok warmup does it ahead\)\\n"
     assert re.fullmatch(rf"\[\[\], \[\('stderr', '{line}'\)\], \[\]\]\n", output)

@@ -105,7 +105,7 @@ def warmup(args: argparse.Namespace) -> int:
     notices.expect_compiling()
     tokenizer = None if args.tokenizer is None else tokenizer_named(args.tokenizer)
     if watched():
-        say(f"compiling kernels, {notices.COMPILE_TIME} unless they are compiled already")
+        say(f"compiling kernels, {notices.ALL_COMPILE_TIME} unless they are compiled already")
     started = time.perf_counter()
     from numbatok.engine import common_kernels
     from numbatok.kernels.jit import all_kernels

@@ -251,6 +251,7 @@ def _find_added(view, work, match, text, length, segment, floor, limit, want):
         set_field(work, match, np.int64(-1))
         return
     token = np.int64(-1)
+    want = max(want, begin + field(view, VIEW_LONGEST_ADDED))  # so that no byte is searched more than twice
     if field(view, VIEW_ADDED_ANY_FLAG) != 0:
         want = limit  # a token far on may take along the white space before it
     trie = view + 8 * (VIEW_RAW_TRIE if match == WORK_RAW_MATCH else VIEW_NORMALIZED_TRIE)
@@ -333,7 +334,9 @@ def next_added_before(view, work, text, length, base, want):
     tries_off = field(work, WORK_TRIES_OFF)
     if field(work, WORK_RAW_MATCH) < 0:
         limit = np.int64(0) if tries_off >= 1 else length
-        further = min(length, want + field(view, VIEW_LONGEST_ADDED))
+        # As far as the search for the others may come to look.
+        longest = field(view, VIEW_LONGEST_ADDED)
+        further = max(want, field(work, WORK_MATCH + 3) + longest) + longest
         _find_added(view, work, WORK_RAW_MATCH, text, length, np.int64(0), base, limit, further)
     if field(work, WORK_MATCH) < 0:
         limit = length
