@@ -349,9 +349,9 @@ class CoreShare:
 
 def warn_of_others(shares: Iterable[float], cores: Sequence[int]) -> None:
     """Say that figures are not to be trusted, if a process on one core had too small a share of it."""
-    least = min(shares, default=1.0)
-    if len(cores) == 1 and least < 0.95:
-        print(f"NOT QUIET: others used core {cores[0]} meanwhile, and some process had only {least:.0%} of it\n")
+    smallest = min(shares, default=1.0)
+    if len(cores) == 1 and smallest < 0.95:
+        print(f"NOT QUIET: others used core {cores[0]} meanwhile, and some process had only {smallest:.0%} of it\n")
 
 
 # --- command line ---

@@ -28,7 +28,7 @@ from _common import complain, short
 FILES = ("english-web",)
 DOCUMENT_BYTES = 175
 DOCUMENTS = 20_000
-LATER = 5
+LATER_PASSES = 5
 SIMULATED_BYTES = 16_000_000  # of the long text whose bytes workers sleep for
 MEASURED, SIMULATED = "measured", "simulated"
 
@@ -50,7 +50,7 @@ def encode_both(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
         tokenizer.clear_cache()
         first, ids = _common.timed(encode)
         digest = hashlib.sha256(ids.tobytes()).hexdigest()
-        later = [_common.timed(encode)[0] for _ in range(LATER)]
+        later = [_common.timed(encode)[0] for _ in range(LATER_PASSES)]
         size = len(text) if name == "long" else sum(map(len, documents))
         yield {"what": name, "first": first, "later": statistics.median(later), "bytes": size, "digest": digest}
 

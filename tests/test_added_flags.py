@@ -13,7 +13,6 @@ from numbatok.added_tokens import AddedTokens
 from numbatok.normalizers import NFC, Lowercase, Normalizer, Sequence
 from numbatok.parts import Parts
 
-FIRST = len(small.TOKENS)
 CONTENTS = [
     *"<a> <A> <a><b> <b> <mask> a ab e\u0301 É é <é> \u0345 word 。 中 中中 \n \n\n \u3000 's ² _ 1".split(" "),
     *("<word word>", "\u00a0x", " ", "  ", "<a> ", " <b>", "\t"),

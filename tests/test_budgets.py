@@ -153,7 +153,7 @@ def test_overlap(gpt2: Tokenizer) -> None:
         assert gpt2.count(text[after.start : before.end]) == 3
 
 
-def test_template(gpt2: Tokenizer) -> None:
+def test_template() -> None:
     """Special tokens of a template count, or not."""
     framed = MADE["template"]()
     first, both = (framed.count(text, add_special_tokens=False) for text in ("the", "the other"))

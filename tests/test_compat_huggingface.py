@@ -76,7 +76,6 @@ TEMPLATE = {
 }
 PAIR = {"sep": ["[SEP]", 658], "cls": ["[CLS]", 657]}
 ROBERTA = {"type": "RobertaProcessing", **PAIR, "trim_offsets": True, "add_prefix_space": True}
-PREFIXED = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
 #: Tokenizers that differ in what is around the model.
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -85,7 +84,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "template": {"post_processor": TEMPLATE},
     "trimming and template": {"post_processor": {"type": "Sequence", "processors": [BYTE_LEVEL, TEMPLATE]}},
     "template and trimming": {"post_processor": {"type": "Sequence", "processors": [TEMPLATE, BYTE_LEVEL]}},
-    "roberta": {"post_processor": ROBERTA, "pre_tokenizer": PREFIXED},
+    "roberta": {"post_processor": ROBERTA, "pre_tokenizer": BYTE_LEVEL},
     "bert": {"post_processor": {"type": "BertProcessing", **PAIR}},
     "lowercase": {"post_processor": TEMPLATE, "normalizer": {"type": "Sequence", "normalizers": [
         {"type": "NFC"}, {"type": "Lowercase"}]}},
@@ -413,13 +412,18 @@ SPELLED = [
     added("日ĠĀ", 658),
     added("Ãdog", 659, normalized=True),
 ]
-BYTES = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
 
 
 @pytest.mark.parametrize("normalizer", [None, {"type": "Lowercase"}, {"type": "ByteLevel"}], ids=str)
 @pytest.mark.parametrize(
     "decoder",
-    [BYTES, None, {"type": "Fuse"}, {"type": "Sequence", "decoders": []}, {"type": "Sequence", "decoders": [BYTES]}],
+    [
+        BYTE_LEVEL,
+        None,
+        {"type": "Fuse"},
+        {"type": "Sequence", "decoders": []},
+        {"type": "Sequence", "decoders": [BYTE_LEVEL]},
+    ],
     ids=["byte-level", "none", "fuse", "empty", "sequence"],
 )
 @settings(max_examples=15)

@@ -39,11 +39,6 @@ SAMPLES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def gpt2():
-    return numbatok.get_encoding("gpt2")
-
-
 def show_terminal(tokenizer, text, *, color=False, width=80, **options):
     """What a terminal of so many columns, or a pipe, gets."""
     return tokenizer.show(text, **options).to_text(color=color, width=width)

@@ -77,11 +77,10 @@ def test_shared_integers_grow_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("repeats", [1, 100, 20_000])
-def test_texts(encoder: ListEncoder, repeats: int) -> None:
+def test_texts(repeats: int) -> None:
     """Short and long, ASCII and not; the first calls too, whose scratch knows of no list."""
     tokenizer = small.by_ranks()
-    fresh = encoder_of(tokenizer)
-    encode = allowing(fresh, small.END)
+    encode = allowing(encoder_of(tokenizer), small.END)
     for other in (b"the dog " * repeats, np.zeros(repeats, np.uint8), 5, None):
         with pytest.raises(TypeError, match="text must be str, not"):
             encode(other)

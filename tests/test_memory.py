@@ -124,17 +124,17 @@ def test_an_interrupt_leaves_garbage_collection_on(place: int) -> None:
         return interrupt
 
     assert gc.isenabled()
-    before = sys.gettrace()
+    before, interrupted = sys.gettrace(), None
     try:
         sys.settrace(interrupt)
         without_collection(lambda: None)
     except KeyboardInterrupt as caught:
         interrupted = caught  # with its traceback, and so all that the frames hold
-        sys.settrace(before)
-        assert gc.isenabled(), interrupted
     finally:
         sys.settrace(before)
+        is_on = gc.isenabled()
         gc.enable()
+    assert is_on, interrupted
 
 
 def test_garbage_collection_that_is_off_stays_off() -> None:

@@ -610,9 +610,7 @@ def test_spawned_workers(tmp_path) -> None:
     script = tmp_path / "main.py"
     script.write_text(textwrap.dedent(FORKED))
     code = f"""
-        import runpy, sys
-        sys.argv = ["main", "parallel", "spawn"]
-        import subprocess
+        import subprocess, sys
         print(subprocess.run([sys.executable, {str(script)!r}, "parallel", "spawn"], capture_output=True, text=True))
     """
     assert "stdout='4\\n', stderr=''" in output_of(code)

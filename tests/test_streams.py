@@ -66,7 +66,7 @@ def streamed(tokenizer: Tokenizer, parts: Iterable[Any], **options: Any) -> list
 
 
 def assert_streams(tokenizer: Tokenizer, text: str, rng: random.Random, **options: Any) -> None:
-    """Some ways to cut one text, as str and as bytes, eagerly too."""
+    """Some ways to cut one text, as str and as bytes."""
     wanted = tokenizer.encode(text, **options).tolist()
     for longest in (1, 7, 300, 5000):
         if longest * 2000 >= len(text):

@@ -248,7 +248,7 @@ def test_what_holds_no_text(small_ranks, wrong: object) -> None:
     assert small_ranks.encode("still well").size
 
 
-def test_locating_a_list(small_ranks) -> None:
+def test_locating_a_list() -> None:
     """Address, length and kind of each item, read where Python keeps it; other items are marked."""
     documents = ["", "abc", "é中😀", "x" * 1000, b"bytes", b"", bytearray(b"b"), 5, "\ud800", None, ["a"]]
     count = len(documents)

@@ -27,8 +27,8 @@ def compare(row: vocabularies.Row, length: int | None) -> None:
         for special, part in ((True, text[:length]), (False, text[:2000])):
             ids = ours.encode(part, add_special_tokens=special, **options)
             assert ids.tolist() == reference.encode(part, add_special_tokens=special)
-    if row.kind != "tokenizer.json":
-        assert ours.decode(ids) == part
+            if row.kind != "tokenizer.json":
+                assert ours.decode(ids) == part
 
 
 @pytest.mark.parametrize("row", LOADED, ids=lambda row: row.name)

@@ -32,6 +32,8 @@ def wants_folder(args: argparse.Namespace) -> bool:
     into_folder = output is not None and output.endswith(("/", os.sep))
     if given and output is None:
         raise Failure(f"--{given[0].replace('_', '-')}: is for output into a folder; name one with -o")
+    if given and output == "-":
+        raise Failure("-: is standard output, and shards go into a folder; name one with -o")
     if output is not None and not given and not into_folder:
         suffix = os.path.splitext(output)[1]
         if suffix in (".bin", ".idx", ".parquet", ".arrow"):
@@ -82,6 +84,10 @@ def encode_corpus(args: argparse.Namespace) -> int:
         ):
             message = message.replace(argument, option)
         raise Failure(printable(message)) from None
+    except RuntimeError as error:
+        if "NUMBA_DISABLE_JIT" not in str(error):
+            raise
+        raise Failure(str(error)) from None
     finally:
         log.removeHandler(handler)
     say(printable(str(report)))

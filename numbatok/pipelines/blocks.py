@@ -91,6 +91,7 @@ def nothing() -> Block:
 
 
 def _joined(blocks: list[Block]) -> Block:
+    """The documents of several blocks, none of them a part of one, as one block."""
     if len(blocks) == 1:
         return blocks[0]
     faults, done = [], 0
@@ -98,10 +99,11 @@ def _joined(blocks: list[Block]) -> Block:
         faults += [(done + at, fault) for at, fault in block.faults]
         done += len(block)
     carried = None
-    if blocks[0].carried is not None:
+    tables = [block.carried for block in blocks if block.carried is not None]  # one of faults alone has none
+    if tables:
         from numbatok.rows import library
 
-        carried = library("pyarrow", "arrow", "carrying columns").concat_tables([block.carried for block in blocks])
+        carried = library("pyarrow", "arrow", "carrying columns").concat_tables(tables)
     return Block(
         Column.joined([block.texts for block in blocks]),
         np.concatenate([block.places for block in blocks]),

@@ -45,7 +45,7 @@ def end_id(tokenizer: Tokenizer, wanted: bool | str | int) -> int | None:
 
 
 def ended(batch: TokenBatch, end: int) -> TokenBatch:
-    """The batch with an id more at the end of each document that is not null."""
+    """The batch, of uint32 ids, with an id more at the end of each document that is not null."""
     valid = batch._is_valid()
     lengths = batch.lengths
     ids = joined(address_of(batch.ids) + 4 * batch.offsets[:-1][valid], lengths[valid], end)

@@ -49,34 +49,34 @@ def encode(
     column, output, columns, append_eos : as :func:`numbatok.pipelines.arrow.encode_record_batch` has them
     actors : how many processes encode, or the least and most; by default from 1 to as many as Ray has processors for.
         Each has the tokenizer, and keeps its caches from batch to batch. What one that dies had in hand another does.
-    num_cpus : processors, and threads, of each
+    num_cpus : processors of each, and threads unless ``num_threads`` says otherwise
     batch_size : rows that are encoded at once
     options : the other keyword arguments of ``encode_record_batch``
 
     Needs Ray: ``pip install numbatok[ray]``.
     """
-    ray = library("ray.data", "ray", "numbatok.pipelines.ray.encode")
+    data = library("ray.data", "ray", "numbatok.pipelines.ray.encode")
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError(f"tokenizer must be a numbatok.Tokenizer, not {type(tokenizer).__name__}")
     num_cpus = checked_number("num_cpus", num_cpus, 1)
     end_id(tokenizer, append_eos)  # to refuse here what every actor would
     inspect.signature(encode_record_batch).bind(None, tokenizer, **options)
     if actors is None:
-        cluster = library("ray", "ray", "numbatok.pipelines.ray.encode")
-        if not cluster.is_initialized():
-            cluster.init()
-        actors = 1, max(1, int(cluster.cluster_resources().get("CPU", 1)) // num_cpus)
+        ray = library("ray", "ray", "numbatok.pipelines.ray.encode")
+        if not ray.is_initialized():
+            ray.init()
+        actors = 1, max(1, int(ray.cluster_resources().get("CPU", 1)) // num_cpus)
     if isinstance(actors, tuple):
-        compute = ray.ActorPoolStrategy(min_size=actors[0], max_size=actors[1])
+        compute = data.ActorPoolStrategy(min_size=actors[0], max_size=actors[1])
     else:
-        compute = ray.ActorPoolStrategy(size=checked_number("actors", actors, 1))
+        compute = data.ActorPoolStrategy(size=checked_number("actors", actors, 1))
     arguments = {
+        "num_threads": num_cpus,
         **options,
         "column": column,
         "output": output,
         "columns": columns,
         "append_eos": append_eos,
-        "num_threads": num_cpus,
     }
     return dataset.map_batches(
         _Actor,

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from numbatok.columns import Column, column_of
 from numbatok.memory import address_of
-from numbatok.pipelines.blocks import Block, Fault, InputError, nothing, resized
+from numbatok.pipelines.blocks import NUMBER, Block, Fault, InputError, nothing, resized
 from numbatok.pipelines.inputs import READ_ERRORS, Input, Source
 from numbatok.rows import library
 
@@ -262,7 +262,7 @@ def _parsed(block: Block, given: Input, reading: Reading) -> Block:
     kept: list[int] = []
     rows: list[list[str | None]] = []
     faults: list[tuple[int, Fault]] = []
-    numbers = block.places[:, 2].tolist()
+    numbers = block.places[:, NUMBER].tolist()
     field = reading.field
     for index, line in enumerate(_views(block.texts)):
         try:
@@ -330,10 +330,7 @@ def _columnar(given: Input, reading: Reading, start: Place) -> Iterator[Block]:
             yield Block(column, places, int(share * (given.size or 0)), carried=carried)
             row += len(column)
     except (*READ_ERRORS, pyarrow.ArrowException, TypeError, ValueError, KeyError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = str(error) if isinstance(error, pyarrow.ArrowException | TypeError | ValueError | KeyError) else ""
-        yield _fault(given, given.where(row) + " and after" if row else "", ValueError(reason) if reason else error)
+        yield _fault(given, given.where(row) + " and after" if row else "", error)
 
 
 def _check_columns(names: Sequence[str], wanted: Sequence[str]) -> None:

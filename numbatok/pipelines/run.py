@@ -121,6 +121,8 @@ def encode_files(
         dtype = np.uint16
     id_type = np.dtype(id_type_of(dtype, None, tokenizer.vocab_size)).newbyteorder("<")
     end = end_id(tokenizer, append_eos)
+    if not isinstance(separator, str | bytes | bytearray | None):
+        raise TypeError(f"separator must be a str, bytes or None, not {type(separator).__name__}")
     between = separator.encode() if isinstance(separator, str) else separator
     if between is not None and not between:
         raise ValueError("separator must not be empty; None makes each file one document")

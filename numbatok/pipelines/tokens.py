@@ -86,6 +86,10 @@ class TokenFiles:
 
     def shard(self, number: int) -> TokenBatch:
         """The documents of one shard. The last of Parquet or Arrow is kept in memory, of others all maps."""
+        try:
+            number = range(self.shards)[number]
+        except IndexError:
+            raise IndexError(f"shard {number} is not in these {self.shards} shards") from None
         if number not in self._open:
             batch = self._load(self.manifest["shards"][number])
             if self.manifest["settings"]["output_format"] in ("parquet", "arrow"):
@@ -123,7 +127,8 @@ class TokenFiles:
         first, *rest = (self._path_of(file) for file in shard["files"])
         kind = self.manifest["settings"]["output_format"]
         if kind == "parquet":
-            return _batch_of(library("pyarrow.parquet", "arrow", "reading Parquet files").read_table(first)["ids"])
+            parquet = library("pyarrow.parquet", "arrow", "reading Parquet files")
+            return _batch_of(parquet.read_table(first, columns=["ids"])["ids"])
         if kind == "arrow":
             pyarrow = library("pyarrow", "arrow", "reading Arrow files")
             with pyarrow.OSFile(str(first)) as file:

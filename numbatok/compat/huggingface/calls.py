@@ -11,6 +11,7 @@ from numbatok.compat.huggingface.columns import Columns, truncate_together
 from numbatok.compat.huggingface.model import Located, Model
 from numbatok.compat.huggingface.settings import Padding, Truncation
 from numbatok.documents import Frame, types_of
+from numbatok.engine import Encoded as EngineEncoded
 from numbatok.ids import Ids, Offsets
 from numbatok.text import WELL_FORMED
 from numbatok.windows import Cut, Texts, checked_cut, cut_texts, kept_lengths, texts_of_words
@@ -70,7 +71,7 @@ class Side:
         return edges
 
     @functools.cached_property
-    def encoded(self) -> Any:
+    def encoded(self) -> EngineEncoded:
         """The ids, without a template."""
         return self.model.encode(self.flat, self._specials_as_text)
 

@@ -68,9 +68,9 @@ def as_words(sequence: Any) -> list[str]:
 def pair_of_texts(input: Any) -> tuple[Any, Any]:
     """(text, second text or None) of one input of a batch."""
     if isinstance(input, str):
-        return as_text(input), None
+        return input, None
     if isinstance(input, tuple | list) and len(input) == 2 and all(isinstance(each, str) for each in input):
-        return as_text(input[0]), as_text(input[1])
+        return input[0], input[1]
     raise TypeError(_INPUTS)
 
 

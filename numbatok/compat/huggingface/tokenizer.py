@@ -279,9 +279,9 @@ class Tokenizer:
             raise TypeError(f"tokens must be a list of str or AddedToken, not {type(tokens).__name__}")
         wanted = [as_added(token, special) for token in tokens]
         with self._lock:
-            core, before = self._settings.model.core, dict.fromkeys(self._settings.model.parts.added_tokens)
-            known = {replace(token, id=0) for token in before}
-            count = 0
+            model = self._settings.model
+            core, count = model.core, 0
+            known = {replace(token, id=0) for token in model.parts.added_tokens}
             for token in wanted:
                 if not token.content or token in known:
                     continue

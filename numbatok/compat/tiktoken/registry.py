@@ -15,7 +15,7 @@ _lock = threading.RLock()
 taken_by_fork.insert(0, _lock)  # a child would wait for ever for an encoding that was being made
 #: The encodings that :func:`get_encoding` has given so far.
 ENCODINGS: dict[str, Encoding] = {}
-#: What makes the arguments of each encoding, or None until someone asks for a name that is not embedded.
+#: What makes the arguments of each encoding; None until someone asks for all names, or for one that is not embedded.
 ENCODING_CONSTRUCTORS: dict[str, Callable[[], dict[str, Any]]] | None = None
 
 # The embedded encodings under another spelling of GPT-2's pattern than tiktoken's, by which programs know it.
