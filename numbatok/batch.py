@@ -20,7 +20,10 @@ def check_arrays(ids: AnyIds, offsets: npt.NDArray[np.int64]) -> None:
             f"ids must be a one-dimensional array of uint32 or uint16, not {ids.ndim}-dimensional {ids.dtype}"
         )
     if offsets.ndim != 1 or offsets.dtype != np.int64 or len(offsets) == 0:
-        raise TypeError("offsets must be a one-dimensional int64 array with one more element than documents")
+        raise TypeError(
+            "offsets must be a one-dimensional int64 array with one more element than documents, not "
+            f"{offsets.ndim}-dimensional {offsets.dtype} of {offsets.size} elements"
+        )
     if offsets[0] < 0 or offsets[-1] > len(ids) or (offsets[1:] < offsets[:-1]).any():
         raise ValueError(f"offsets must rise from 0 or more to at most {len(ids)}, the number of ids")
 
@@ -305,9 +308,9 @@ class TokenBatch:
         return to_arrow(self)
 
     def to_awkward(self) -> Any:
-        """An ``awkward.Array`` of lists of uint32, over the memory of the ids.
+        """An ``awkward.Array`` of lists of uint32, over the memory of the ids; a null document is an empty list.
 
-        Needs awkward: ``pip install numbatok[awkward]``.
+        Ids of uint16 are copied. Needs awkward: ``pip install numbatok[awkward]``.
 
         >>> numbatok.get_encoding("gpt2").encode_batch(["Hello world", ""]).to_awkward().to_list()
         [[15496, 995], []]
@@ -319,9 +322,10 @@ class TokenBatch:
     def to_torch(self) -> tuple[Any, Any]:
         """(ids, offsets) as tensors: int32 over the memory of the ids, and int64.
 
-        They are what ``torch.nn.EmbeddingBag`` and ``torch.nested.nested_tensor_from_jagged`` take. Ids of 2**31 and
-        above make the first an int64 copy. For rows of one length: ``torch.from_numpy`` of what :meth:`to_padded`
-        gives, viewed as int32. Needs PyTorch: ``pip install numbatok[torch]``.
+        They are what ``torch.nn.EmbeddingBag`` and ``torch.nested.nested_tensor_from_jagged`` take; a null document
+        has no ids. Ids of 2**31 and above make the first an int64 copy, ids of uint16 an int32 one. For rows of one
+        length: ``torch.from_numpy`` of what :meth:`to_padded` gives, viewed as int32. Needs PyTorch:
+        ``pip install numbatok[torch]``.
 
         >>> ids, offsets = numbatok.get_encoding("gpt2").encode_batch(["Hello world", "again"]).to_torch()
         """

@@ -94,7 +94,10 @@ class BatchStreamDecoder:
         return rest
 
     def reset(self, streams: object) -> None:
-        """Let some streams, by their numbers, begin anew; what they kept back is forgotten."""
+        """Let some streams, by their numbers, begin anew; what they kept back is forgotten.
+
+        Raises TypeError for what is no integer, and IndexError for a number of no stream; none has begun anew then.
+        """
         numbers = np.atleast_1d(np.asarray(streams))
         if numbers.size == 0:
             return
@@ -102,7 +105,7 @@ class BatchStreamDecoder:
             raise TypeError(f"streams must be their numbers, integers, not {numbers.dtype}")
         wrong = numbers[(numbers < 0) | (numbers >= self._count)]
         if wrong.size:
-            raise IndexError(f"stream {wrong[0]} is not among {self._count}")
+            raise IndexError(f"stream {wrong[0]} is not in this decoder of {self._count} streams")
         if self._tables is not None:
             self._states[numbers] = 0
             self._states[numbers, :1] = self._tables.new_states(1)[:, :1]
@@ -112,7 +115,10 @@ class BatchStreamDecoder:
     def _checked(self, offsets: object, total: int) -> Offsets:
         edges = np.array(offsets)  # a copy, that nobody changes
         if edges.dtype.kind not in "iu" or edges.shape != (self._count + 1,):
-            raise TypeError(f"offsets must be {self._count + 1} integers, one more than streams")
+            raise TypeError(
+                f"offsets must be {self._count + 1} integers, one more than streams, not {edges.dtype} of shape "
+                f"{edges.shape}"
+            )
         edges = edges.astype(np.int64)
         if edges[0] != 0 or edges[-1] != total or (np.diff(edges) < 0).any():
             raise ValueError(f"offsets must rise from 0 to {total}, the number of ids")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numbatok.parts import Parts
     from numbatok.scratch import Scratch
 
-At = Literal["piece", "line", "sentence", "paragraph"]
+At = Literal["piece", "sentence", "line", "paragraph"]
 
 
 class Chunk(NamedTuple):
@@ -83,7 +83,7 @@ def source_of(engine: "Engine", text: Any, errors: str) -> Source:
         text = prepare(text, errors).tobytes().decode()
     texts = [text]
     addresses, lengths = engine.placer.place_all(texts, errors, kept)
-    if kept:  # surrogates were repaired
+    if kept:  # surrogates were repaired, or a long text was transcoded
         text = kept[0].tobytes().decode()
     size = int(lengths[0])
     memory = memoryview((ctypes.c_uint8 * size).from_address(int(addresses[0])))
@@ -116,7 +116,7 @@ def _run(engine: "Engine", scratch: "Scratch", places: tuple[int, int, int, int]
     """Encode documents until there are more than ``room`` ids; returns how many there are, or a negative number."""
     scratch.expect(min(total, 8 * room))
     record = scratch.record
-    per_byte = int(engine._view[dtypes.VIEW_IDS_PER_BYTE])
+    per_byte = engine.ids_per_byte
     size = min(room, per_byte * total) + per_byte * dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK + 1
     output = np.empty(size, np.uint32)
     scratch.set_table(dtypes.WORK_OUTPUT, output)

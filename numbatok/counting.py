@@ -88,6 +88,7 @@ class Bytes:
         try:
             self.engine._count_all(self.scratch, *places, len(begins), int(lengths.max(initial=0)))
         except DisallowedToken as found:
+            self.scratch.record[dtypes.WORK_COUNT_ONLY] = 0  # whoever catches it goes on with the scratch
             raise self._raise_at(found, int(begins[found.document])) from None
         last[1:] -= last[:-1].copy()
         return last
@@ -178,12 +179,12 @@ def facts_of(engine: "Engine", parts: "Parts") -> Facts:
 
 def is_local(engine: "Engine", parts: "Parts", data: npt.NDArray[np.uint8]) -> bool:
     """Whether counts of a text are local, and its tokens are its bytes: see the module."""
-    view = engine._view
-    if engine._regex_rule is not None or parts.prefix_space or not parts.vocabulary.is_plain:
+    view = engine.view_record
+    if engine.regex_rule is not None or parts.prefix_space or not parts.vocabulary.is_plain:
         return False
     if parts.merged_added:  # ids do not tell where added tokens are
         return False
-    if view[dtypes.VIEW_DROPS] or view[dtypes.VIEW_ADDED_ANY_FLAG] or engine.tokens.sizes is None:
+    if engine.drops or view[dtypes.VIEW_ADDED_ANY_FLAG] or engine.tokens.sizes is None:
         return False
     if parts.normalizer is None:
         return True
@@ -222,7 +223,7 @@ def last_within(count: Callable[[int], int], room: int, least: int, most: int, g
     """The largest number from ``least`` to ``most`` whose count is at most ``room``, or ``least``.
 
     Counts rise by and large, not always: after a first place where they pass ``room``, ``wide`` more in a row must have
-    a count of ``room`` or above.
+    a count of ``room + 3`` or above: between the bytes of a character, where nothing is counted, it may be 3 less.
     """
     low, high, step = least, least, max(guess, 1)
     while high < most:
@@ -244,7 +245,7 @@ def last_within(count: Callable[[int], int], room: int, least: int, most: int, g
         number = count(place)
         if number <= room:
             best = place
-        if number < room + 3:  # between the bytes of a character it may be 3 less
+        if number < room + 3:
             below = place
         place += 1
     return best

@@ -135,7 +135,9 @@ class Explanation(Sequence[Piece]):
 def explain(engine: "Engine", parts: "Parts", text: "Text", actions: npt.NDArray[np.uint8], errors: str) -> Explanation:
     """What :meth:`numbatok.Tokenizer.explain` does."""
     if parts.vocabulary.options.dropout:
-        raise ValueError("this tokenizer merges at random, so one explanation is not the next; with_dropout(0) is not")
+        raise ValueError(
+            "this tokenizer merges at random, so one explanation is not the next; with_dropout(0) turns that off"
+        )
     data = prepare(text, errors)
     merging = _merging(parts.vocabulary)
     pieces = []
@@ -184,8 +186,8 @@ def _cut(
     engine: "Engine", scratch: "Scratch", part: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
     """(starts, dropped) of the pieces of a text without added tokens."""
-    if engine._regex_rule is not None:
-        return engine._regex_rule.cut(part.tobytes().decode())
+    if engine.regex_rule is not None:
+        return engine.regex_rule.cut(part.tobytes().decode())
     output = np.empty(len(part), np.int64)
     arguments = address_of(part), len(part), 0, -(-len(part) // 64), address_of(output), len(output)
     while (status := list_starts(scratch.address, *arguments)) < 0:

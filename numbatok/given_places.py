@@ -39,18 +39,20 @@ def refer_to_given(found: Places, encoded: "Encoded", texts: Texts, which: Liter
         for invalid in texts.invalid():
             given[invalid] = texts[invalid]
     text.locate_list(id(given), count, address_of(addresses), address_of(lengths), address_of(kinds))
+    moved: dict[int, tuple[Places, Places]] = {}
     for owner in np.flatnonzero(kinds).tolist():
-        moves = _moves_in_str(given[owner]) if isinstance(given[owner], str) else None
-        if moves is None and not isinstance(given[owner], str):
-            moves = _moves_in_bytes(as_bytes(given[owner]).tobytes())
-        if moves is None or (unit == "byte") == isinstance(given[owner], str):
+        source = given[owner]
+        if isinstance(source, str) == (unit == "byte"):  # which repairing leaves as they are
             continue
-        for group in groups_of(encoded):
-            if group.owner == owner and group.which == which:
-                begin, end, _, _ = span_of(encoded, group)
-                after, shifts = moves
-                number = np.searchsorted(after, found[begin:end], side="right")
-                found[begin:end] += np.append(0, shifts)[number]
+        moves = _moves_in_str(source) if isinstance(source, str) else _moves_in_bytes(as_bytes(source).tobytes())
+        if moves is not None:
+            moved[owner] = moves
+    for group in groups_of(encoded) if moved else ():
+        if group.which == which and group.owner in moved:
+            begin, end, _, _ = span_of(encoded, group)
+            after, shifts = moved[group.owner]
+            number = np.searchsorted(after, found[begin:end], side="right")
+            found[begin:end] += np.append(0, shifts)[number]
 
 
 def _moves_in_str(string: str) -> tuple[Places, Places] | None:

@@ -171,8 +171,9 @@ class Locator:
                 for trim in trims:
                     code = _trim_code(trim, has_specials and which in trim.behind)
                     offsets.trim_offsets(address_of(plan), address_of(fields), len(fields), code)
-        for given in (texts,) if seconds is None else (texts, seconds):
-            refer_to_given(found, encoded, given, "A" if given is texts else "B", unit)
+        refer_to_given(found, encoded, texts, "A", unit)
+        if seconds is not None:
+            refer_to_given(found, encoded, seconds, "B", unit)
         return found
 
     def _run(self, plan: Places, actions: npt.NDArray[np.uint8], are_cut: bool) -> None:

@@ -170,7 +170,8 @@ class PrefixCache:
             alike.append(entry)
             alike.sort(key=lambda known: len(known.text), reverse=True)
             if len(alike) > MOST_ALIKE:
-                self._forget(min(alike, key=lambda known: list(self._entries).index(known.number)))
+                by_number = {known.number: known for known in alike}
+                self._forget(next(by_number[number] for number in self._entries if number in by_number))
             while self._bytes > self.max_bytes:
                 self._forget(next(iter(self._entries.values())))
 

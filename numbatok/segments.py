@@ -61,7 +61,7 @@ def _pairs(segments: Iterable[Any]) -> Iterable[tuple[Any, Kind]]:
     if isinstance(segments, str | bytes) or not isinstance(segments, Iterable):
         raise TypeError(f"segments must be an iterable of (content, kind), not {type(segments).__name__}")
     for index, segment in enumerate(segments):
-        if isinstance(segment, str | bytes) or not isinstance(segment, tuple | list) or len(segment) != 2:
+        if not isinstance(segment, tuple | list) or len(segment) != 2:
             raise TypeError(f"a segment must be a pair (content, kind), not {segment!r:.60} at index {index}")
         content, kind = segment
         if kind not in KINDS:

@@ -1,4 +1,4 @@
-"""Streams: text that comes in parts to the ids of the whole, and ids that come one by one to text.
+"""Text that comes in parts to the ids of the whole.
 
 A text meets the stages that it meets as a whole, each of which gives on what can no longer change, whatever follows,
 and keeps the rest back: added tokens are found in the text as it is, what lies between is normalized, others are found

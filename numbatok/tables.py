@@ -1,6 +1,5 @@
 """A vocabulary as columns, for looking at it and counting in it."""
 
-import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -139,7 +138,7 @@ def vocabulary_table(parts: Parts) -> VocabularyTable:
 
 def _text(content: bytes) -> str | None:
     try:
-        return codecs.decode(content, "utf-8")
+        return content.decode()
     except UnicodeDecodeError:
         return None
 

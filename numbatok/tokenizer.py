@@ -59,7 +59,7 @@ _STRICT: Errors = "strict"
 
 
 class Tokenizer:
-    """A byte-level BPE tokenizer.
+    """A BPE tokenizer, of bytes or of characters.
 
     Made by :func:`numbatok.get_encoding`, :meth:`from_file` and the other methods that begin with ``from``. It never
     changes, so any number of threads may use one at once: each call works in a scratch of its own, with its own cache,
@@ -964,7 +964,7 @@ class Tokenizer:
             raise self._disallowed(found, [source.text], None, "") from None
 
     def pretokenize(
-        self, text: Text, *, errors: Errors = "strict", num_threads: int | None = None
+        self, text: Text, *, errors: Errors = _STRICT, num_threads: int | None = None
     ) -> npt.NDArray[np.int64]:
         """Where the split rule cuts a text: byte offsets into its UTF-8, from 0 to its length.
 
@@ -1006,7 +1006,9 @@ class Tokenizer:
 
         size = checked_number("cache_bytes", cache_bytes, LEAST_CACHE, 1 << 31)
         longest = checked_number("longest", longest, 256, 1 << 31)
-        seed = None if seed is None else checked_number("seed", seed, 0)
+        if seed is not None:
+            checked_number("seed", seed, 0)
+            seed = int(seed)  # all of it, where a number of tokens has a bound
         return new_scratch(self._engine or self._start(), size, longest, seed)
 
     # --- caches ---
@@ -1155,16 +1157,14 @@ class Tokenizer:
         (array([ 72, 101, 108, 108, 111,  32], dtype=uint8), array([0, 5, 6]))
         """
         from numbatok.batch_streams import BatchStreamDecoder, tables_of
+        from numbatok.rows import checked_number
 
-        if isinstance(count, bool) or not isinstance(count, int | np.integer):
-            raise TypeError(f"count must be an integer, not {type(count).__name__}")
-        if count < 0:
-            raise ValueError(f"count must be at least 0, not {count}")
+        count = checked_number("count", count, 0)
         skip = bool(skip_special_tokens)
         strings = self._strings(skip)
         if skip not in self._stream_tables:
             self._stream_tables[skip] = tables_of((self._engine or self._start()).decoder, skip, strings)
-        return BatchStreamDecoder(int(count), strings, self._stream_tables[skip])
+        return BatchStreamDecoder(count, strings, self._stream_tables[skip])
 
     # --- inside ---
 

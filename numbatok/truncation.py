@@ -48,7 +48,7 @@ class _Search:
     def merged(self, begin: int, end: int) -> Ids:
         """The ids that merging alone makes of a part of a piece."""
         if self._view is None:
-            record: npt.NDArray[np.int64] = self.text.engine._view.record.copy()
+            record: npt.NDArray[np.int64] = self.text.engine.view_record.copy()
             record[dtypes.VIEW_WHOLE_LIMIT] = 0
             self._view = record
         scratch = self.text.scratch

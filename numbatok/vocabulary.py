@@ -146,7 +146,7 @@ class Vocabulary:
         return symbols
 
     def symbol_of(self, token: bytes) -> int | None:
-        """The symbol of a token."""
+        """The symbol of a token, or None for what is none."""
         found = self._between(token, b"", 0, 0)
         return int(found[0]) if len(found) else None
 

@@ -5,7 +5,6 @@ What :meth:`numbatok.Tokenizer.encode_windows` and :meth:`~numbatok.Tokenizer.en
 the template's special tokens between.
 """
 
-from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -230,9 +229,8 @@ def words_of(documents: object, name: str) -> tuple[list[str], _Numbers]:
         ) from None
     for index, row in enumerate(rows):
         if isinstance(row, str | bytes) or not hasattr(row, "__iter__"):
-            raise TypeError(
-                f"{name} must hold sequences of words, not {row!r:.60} at index {index}; [{row!r:.60}] is one"
-            )
+            hint = f"; [{row!r:.60}] is one" if isinstance(row, str) else ""
+            raise TypeError(f"{name} must hold sequences of words, not {row!r:.60} at index {index}{hint}")
         flat += row
         edges.append(len(flat))
         for place in range(edges[-2], edges[-1]):
@@ -251,7 +249,7 @@ def texts_of_words(ids: Ids, of_words: Offsets, documents: Offsets) -> Texts:
     return Texts(ids, of_words[documents], np.repeat(index.astype(np.int32), lengths))
 
 
-def word_at(place: int, documents: Offsets) -> Sequence[int]:
+def word_at(place: int, documents: Offsets) -> tuple[int, int]:
     """(document, word) of a word's place among all."""
     document = int(np.searchsorted(documents, place, side="right")) - 1
     return document, place - int(documents[document])

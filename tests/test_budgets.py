@@ -297,6 +297,16 @@ def test_scratches_are_left_in_order(gpt2: Tokenizer) -> None:
         assert gpt2.count(text) == len(wanted)
 
 
+def test_refused_token_in_what_is_cut_off(gpt2: Tokenizer) -> None:
+    """A sample of what is cut off may hold a token that the caller refuses: what is kept is found all the same."""
+    text = " ".join(random.Random(1).choices(["hello", "supercalifragilistic", "é", "???", "12"], k=60_000))
+    refusing = {"allowed_special": (), "disallowed_special": "all"}
+    kept = gpt2.truncate("<|endoftext|>" + text, 6_000, "left", **refusing)
+    assert kept == gpt2.truncate(text, 6_000, "left")
+    with pytest.raises(ValueError, match="disallowed special token"):
+        gpt2.truncate(text + "<|endoftext|>", 6_000, "left", **refusing)
+
+
 def test_budgets_without_end(gpt2: Tokenizer) -> None:
     """A number that stands for no limit, as in some models' settings, is none."""
     for most in (10**10, 1 << 62, 10**30):

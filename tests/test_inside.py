@@ -11,7 +11,7 @@ import numbatok
 import small
 import texts
 from numbatok.decoders import ByteFallback, Fuse
-from numbatok.kernels import count_in, decode_into, encode_into, inside
+from numbatok.kernels import count_in, decode_into, dtypes, encode_into, inside
 from numbatok.normalizers.edits import Prepend
 from support import output_of
 
@@ -177,6 +177,10 @@ def test_seeds_of_dropout(gpt2: numbatok.Tokenizer) -> None:
         made.append(out[:count].tolist())
     assert made[0] == made[1]
     assert len({tuple(ids) for ids in made}) == 4
+    large = [
+        dropping.new_scratch(seed=seed)[dtypes.WORK_RANDOM] for seed in (1 << 50, (1 << 50) + 1, np.uint64(1 << 50))
+    ]
+    assert large[0] == large[2] != large[1]
     with pytest.raises(ValueError, match="seed must be at least 0"):
         gpt2.new_scratch(seed=-1)
 

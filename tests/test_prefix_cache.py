@@ -3,6 +3,7 @@
 import json
 import pickle
 import random
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -92,6 +93,21 @@ def test_counters_and_bounds(gpt2: Tokenizer) -> None:
         gpt2.with_prefix_cache(-1)
     with pytest.raises(TypeError, match="max_bytes must be an int"):
         gpt2.with_prefix_cache("1 MB")
+
+
+def test_memory_of_a_normalizer() -> None:
+    """What is remembered of a text does not hold the normalizer's tables once more."""
+    cached = normalizing().with_prefix_cache(1 << 20)
+    cached.encode("é" * LEAST)  # what all texts share is made now
+    tracemalloc.start()
+    try:
+        for number in range(16):
+            cached.encode(f"{number} é" * LEAST)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert cached.info.texts == 17
+    assert held < 1 << 20
 
 
 def test_many_threads(gpt2: Tokenizer) -> None:

@@ -68,8 +68,8 @@ def load(
         raise OSError(
             f"no tokenizer of {os.fspath(name)!r} is in the local cache of the Hugging Face Hub, and the Hub was not "
             f"asked or not reached ({repository.absent})"
-        ) from None
+        )
     raise VocabularyError(
         f"the repository {os.fspath(name)!r} has no tokenizer: wanted {', '.join(directory.WHOLE)}, vocab.json with "
-        f"merges.txt, or {directory.RANKS[0]}"
+        f"merges.txt, or {' or '.join(directory.RANKS)}"
     )

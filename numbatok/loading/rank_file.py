@@ -69,7 +69,9 @@ def build(
         )
     check_pattern(pattern)
     added = special_added_tokens(special_tokens or {})
-    numbers = np.fromiter(ranks, np.int64, len(ranks)) if ranks and max(ranks) < 1 << 63 else None
+    # What no int64 holds is refused below, as an id out of range.
+    fit = ranks and min(ranks) >= 0 and max(ranks) < 1 << 63
+    numbers = np.fromiter(ranks, np.int64, len(ranks)) if fit else None
     if numbers is not None and (np.diff(numbers) < 0).any():
         order = np.argsort(numbers, kind="stable").tolist()
         tokens, ranks = [tokens[i] for i in order], [ranks[i] for i in order]

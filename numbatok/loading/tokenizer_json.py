@@ -17,7 +17,7 @@ from numbatok.vocabulary import Vocabulary
 
 #: The sections that :meth:`numbatok.Tokenizer.save` writes back as they came.
 KEPT_SECTIONS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
-_SMALL = 100_000  # characters of a file that is read whatever it is, for the sake of the error's words
+_SMALL = 100_000  # bytes of a file that is read whatever it is, for the sake of the error's words
 _FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 

@@ -3,7 +3,9 @@
 The parts joined are the normal text of all. A text is cut only where normalizing cannot join what stands there.
 """
 
+import copy
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -65,6 +67,11 @@ class _Keeping(Stream):
     def __init__(self, normalizer: Normalizer) -> None:
         self._normalizer = normalizer
         self._parts: list[str] = []
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Keeping":
+        other = copy.copy(self)  # with the same tables, which are a megabyte or two, and never change
+        other._parts = list(self._parts)
+        return other
 
     def feed(self, text: str) -> str:
         place = self._cut(text)
