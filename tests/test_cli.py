@@ -373,6 +373,14 @@ def test_count_goes_on_after_a_bad_file(run, sample, tmp_path):
     assert err.count("\n") == 2
 
 
+@pytest.mark.parametrize("name", ["count", "encode", "show"])
+def test_a_wrong_environment_is_said_once(run, sample, monkeypatch, name):
+    monkeypatch.setenv("NUMBATOK_NUM_THREADS", "abc")
+    said = "numbatok: the environment variable NUMBATOK_NUM_THREADS must be an integer of at least 1, not 'abc'\n"
+    assert run(name, sample, sample) == (2, b"", said)
+    assert run("--version")[0] == 0
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs file names of any bytes")
 def test_odd_file_names(run, tmp_path):
     name = tmp_path / os.fsdecode(b"a\x1b[2J \xff\n.txt")
@@ -393,6 +401,7 @@ def test_show(run, sample):
         '       1  5-11   11241  " token"',
         '       1  11-15   7509  "izer"',
     ]
+    assert "'-5' is not a number of tokens to show; wanted 1 or more, or 0 to show all" in run("show", "-n", "-5")[2]
     many = run("show", sample, "-", "-n", "1", stdin=b"x")[1].decode().splitlines()
     assert many[0] == f"==> {sample} <=="
     assert many[3].startswith("... ")

@@ -487,6 +487,17 @@ def test_open_tokens_tells_what_is_wrong(tmp_path, small_ranks, small_merges):
         tokens.shard(1)
     with pytest.raises(TypeError, match="integer or a slice"):
         tokens["a"]
+    with pytest.raises(TypeError, match="the index must be an integer or a slice, not bool"):
+        tokens[True]
+    with pytest.raises(IndexError, match=r"shard 9 is out of range for 1 shard$"):
+        tokens.shard(9)
+    for number in (True, "a", 0.0, None):
+        with pytest.raises(TypeError, match=f"number must be an integer, not {type(number).__name__}"):
+            tokens.shard(number)
+    assert tokens.shard(-1) is tokens.shard(np.int64(0))
+    for tokenizer in (None, "gpt2"):
+        with pytest.raises(TypeError, match=rf"must be a numbatok\.Tokenizer, not {type(tokenizer).__name__}"):
+            tokens.decode(0, tokenizer)
     with pytest.raises(ValueError, match="another tokenizer"):
         tokens.decode(0, small_merges)
     assert "65 documents" in repr(tokens)
@@ -494,9 +505,19 @@ def test_open_tokens_tells_what_is_wrong(tmp_path, small_ranks, small_merges):
     (out / "tokens-00000.bin").write_bytes(data[:-1] + b"\x01")
     with pytest.raises(ValueError, match=r"tokens-00000\.bin: is not what was written"):
         tokens.verify()
+    before = numbatok.open_tokens(out)
     (out / "tokens-00000.bin").write_bytes(data[:-2])
     with pytest.raises(ValueError, match="were written"):
-        numbatok.open_tokens(out)[0]
+        before[0]
+    for written in (data[:-2], data + b"xx", b""):
+        (out / "tokens-00000.bin").write_bytes(written)
+        with pytest.raises(ValueError, match=rf"00000\.bin: has {len(written)} bytes, but {len(data)} were written"):
+            numbatok.open_tokens(out)
+    (out / "tokens-00000.bin").write_bytes(data)
+    assert len(numbatok.open_tokens(out)) == len(TEXTS)
+    (out / "tokens-00000.offsets.npy").unlink()
+    with pytest.raises(FileNotFoundError, match=r"is missing, but was written.*tokens-00000\.offsets\.npy"):
+        numbatok.open_tokens(out)
     (out / "manifest.json").write_text("{}")
     with pytest.raises(ValueError, match="not a manifest"):
         numbatok.open_tokens(out)
@@ -797,6 +818,40 @@ def test_a_finished_run_is_left_alone(tmp_path, small_ranks):
     assert times == {name: os.stat(tmp_path / "out" / name).st_mtime_ns for name in os.listdir(tmp_path / "out")}
 
 
+@pytest.mark.parametrize("output_format", FORMATS)
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_a_folder_that_has_lost_something_is_refused(tmp_path, small_ranks, output_format, is_finished):
+    needs_pyarrow(output_format)
+    path = write_input(tmp_path, "text", TEXTS)
+    out = tmp_path / "out"
+    options = {"separator": "\n", "output_format": output_format, "shard_size": 500}
+    encode_files(small_ranks, path, out, **options)
+    whole = contents(out)
+    if not is_finished:
+        content = {**json.loads(whole["manifest.json"]), "resume": [0, 0, 0]}
+        (out / "manifest.unfinished.json").write_text(json.dumps(content))
+        (out / "manifest.json").unlink()
+    there = contents(out)
+    for name in (name for name in whole if name.startswith("tokens-")):
+        for error, match, damage in (
+            (FileNotFoundError, "is missing, but was written; .* overwrite=True.*" + name, Path.unlink),
+            (
+                ValueError,
+                f"{name}: has 2 bytes, but .* were written; .* overwrite=True",
+                lambda at: at.write_text("x\n"),
+            ),
+        ):
+            damage(out / name)
+            damaged = contents(out)
+            with pytest.raises(error, match=match):
+                encode_files(small_ranks, path, out, **options)
+            assert contents(out) == damaged
+            (out / name).write_bytes(there[name])
+    (out / name).unlink()
+    encode_files(small_ranks, path, out, **options, overwrite=True)
+    assert contents(out) == whole
+
+
 def test_another_run_in_the_same_folder_is_refused(tmp_path, small_ranks, small_merges):
     path = write_input(tmp_path, "text", TEXTS)
     out = tmp_path / "out"
@@ -932,6 +987,15 @@ def test_command_line_says_what_is_wrong(tmp_path, capsys):
     refused("no place for columns", "-o", tmp_path / "out", "--columns", "a,b")
     assert cli.main(["encode", str(path), "-o", str(tmp_path / "out"), "--format", "bin"]) == 0
     refused("--overwrite", "-o", tmp_path / "out", "--lines")
+    assert cli.main(["encode", str(path), "-o", str(tmp_path / "out"), "--format", "bin"]) == 0
+    assert "1 document, " in (err := capsys.readouterr().err)
+    assert "in 1 shard; all was there already" in err
+    (tmp_path / "out" / "tokens-00000.bin").write_bytes(b"x\n")
+    refused("tokens-00000.bin: has 2 bytes, but", "-o", tmp_path / "out", "--format", "bin")
+    refused("or encode again with --overwrite\n", "-o", tmp_path / "out", "--format", "bin")
+    (tmp_path / "out" / "tokens-00000.bin").unlink()
+    refused("tokens-00000.bin: is missing, but was written", "-o", tmp_path / "out", "--format", "bin")
+    refused("or encode again with --overwrite\n", "-o", tmp_path / "out", "--format", "bin")
     missing = tmp_path / "missing.jsonl"
     assert cli.main(["encode", str(missing), "-o", str(tmp_path / "other"), "--format", "bin"]) == 1
     assert "missing.jsonl: no such file" in capsys.readouterr().err

@@ -47,8 +47,23 @@ def test_tables_and_record_batches(small_ranks, table):
         made = encode_record_batch(table, small_ranks, dtype=dtype)["ids"]
         assert made.type == pa.list_(getattr(pa, dtype)())
         assert made.to_pylist() == rows(small_ranks)
-    with pytest.raises(ValueError, match="not in range"):
-        encode_record_batch(table, small_ranks, dtype="int8")
+
+
+def test_types_of_ids(small_ranks, table):
+    assert encode_record_batch(table, small_ranks, dtype=None)["ids"].type == pa.list_(pa.uint32())
+    assert encode_record_batch(table, small_ranks, dtype=">i4")["ids"].type == pa.list_(pa.int32())
+    for dtype, limit in (("int8", 128), ("uint8", 256)):
+        with pytest.raises(ValueError, match=f"^{dtype} holds ids below {limit}, but this vocabulary has"):
+            encode_record_batch(table, small_ranks, dtype=dtype)
+    wide = numbatok.get_encoding("cl100k_base")
+    with pytest.raises(ValueError, match=r"^int16 holds ids below 32768, but this vocabulary has 100277; use a wider"):
+        encode_record_batch(table, wide, dtype="int16")
+    for dtype in ("float32", bool, "datetime64[s]", str, object, "i4,i4"):
+        with pytest.raises(ValueError, match=r"^ids can be of a type of integers, such as int32, not of"):
+            encode_record_batch(table, small_ranks, dtype=dtype)
+    for dtype in ("words", 7, pa.int32()):
+        with pytest.raises(TypeError, match=r"^dtype must be a type of integers, such as 'int32', not"):
+            encode_record_batch(table, small_ranks, dtype=dtype)
 
 
 def test_what_is_wrong_with_a_batch(small_ranks, table):
@@ -211,3 +226,5 @@ def test_what_is_wrong_with_a_call_for_ray(small_ranks):
         pipeline.encode(None, small_ranks, append_eos="<nothing>")
     with pytest.raises(TypeError, match="'error'"):
         pipeline.encode(None, small_ranks, error="replace")
+    with pytest.raises(ValueError, match="int8 holds ids below 128"):
+        pipeline.encode(None, small_ranks, dtype="int8")

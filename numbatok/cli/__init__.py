@@ -1,8 +1,9 @@
 """The command line: ``numbatok encode``, ``decode``, ``count``, ``show`` and ``warmup``.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 for success, 1 for a file or an id that
-cannot be used (one line says which and why), 2 for a wrong command, 130 after Ctrl-C, 141 where the reader of the
-output has gone. NumPy and Numba are imported by the commands that need them, so that ``--help`` is there at once.
+cannot be used (one line says which and why), 2 for a wrong command or environment, 130 after Ctrl-C, 141 where the
+reader of the output has gone. NumPy and Numba are imported by the commands that need them, so that ``--help`` is there
+at once.
 """
 
 import sys
@@ -13,8 +14,10 @@ from numbatok import notices
 from numbatok.cli.messages import FAILED, Failure, reason, say
 from numbatok.cli.outputs import discard_output, flush, whole_writes
 from numbatok.cli.parser import make_parser
+from numbatok.displays.escapes import printable
+from numbatok.threads import get_num_threads
 
-INTERRUPTED, READER_GONE = 130, 141
+MISUSED, INTERRUPTED, READER_GONE = 2, 130, 141
 
 BEGIN = """\
 numbatok turns text into the token ids of GPT-2 and back, exactly and fast. To begin:
@@ -64,6 +67,11 @@ def _run(arguments: list[str]) -> int:
         args = make_parser().parse_args(arguments)
     except SystemExit as stop:  # --help, --version or a wrong command: argparse has said it
         return stop.code if isinstance(stop.code, int) else FAILED
+    try:
+        get_num_threads()
+    except ValueError as error:  # the environment's, which is no fault of any file
+        say(printable(str(error)))
+        return MISUSED
     command: Any = args.command
     code: int = command(args)
     return code

@@ -51,6 +51,13 @@ class _Faults(logging.Handler):
         say(printable(record.getMessage()))
 
 
+def _by_options(message: str) -> str:
+    """A message that names options where the library's names arguments."""
+    for argument, option in (("overwrite=True", "--overwrite"), ("append_eos= the one", "--append-eos with the one")):
+        message = message.replace(argument, option)
+    return message
+
+
 def encode_corpus(args: argparse.Namespace) -> int:
     """Write documents to shards in a folder."""
     from numbatok.pipelines.run import encode_files
@@ -75,15 +82,9 @@ def encode_corpus(args: argparse.Namespace) -> int:
         raise
     except OSError as error:
         name = error.filename if isinstance(error.filename, str) else args.output
-        raise Failure(f"{shown(name)}: {printable(reason(error))}") from None
+        raise Failure(f"{shown(name)}: {printable(_by_options(reason(error)))}") from None
     except (ValueError, TypeError, ImportError, MemoryError) as error:
-        message = str(error) or "not enough memory"
-        for argument, option in (
-            ("overwrite=True", "--overwrite"),
-            ("append_eos= the one", "--append-eos with the one"),
-        ):
-            message = message.replace(argument, option)
-        raise Failure(printable(message)) from None
+        raise Failure(printable(_by_options(str(error) or "not enough memory"))) from None
     except RuntimeError as error:
         if "NUMBA_DISABLE_JIT" not in str(error):
             raise

@@ -198,7 +198,9 @@ def _unescaped(text: str) -> str:
 
 def _limit(text: str) -> int | None:
     if not (text.isascii() and text.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of tokens; wanted 1 or more, or 0 for all")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a number of tokens to show; wanted 1 or more, or 0 to show all"
+        )
     return int(text) or None
 
 

@@ -65,6 +65,7 @@ def encode_record_batch(
             raise ValueError(f"the batch has no column {name!r}, but {', '.join(map(repr, names)) or 'none'}")
     if output in kept:
         raise ValueError(f"the batch has a column {output!r}; choose another name with output=, or leave it out")
+    id_type = pyarrow.from_numpy_dtype(list_id_type(dtype, tokenizer.vocab_size))
     end = end_id(tokenizer, append_eos)
     encoded = tokenizer.encode_batch(
         batch.column(column),
@@ -75,6 +76,20 @@ def encode_record_batch(
         num_threads=num_threads,
     )
     ids = (encoded if end is None else ended(encoded, end)).to_arrow()
-    ids = ids.cast(pyarrow.list_(pyarrow.from_numpy_dtype(np.dtype(dtype))))
+    ids = ids.cast(pyarrow.list_(id_type))
     schema = pyarrow.schema([batch.schema.field(name) for name in kept] + [pyarrow.field(output, ids.type)])
     return type(batch).from_arrays([*(batch.column(name) for name in kept), ids], schema=schema)
+
+
+def list_id_type(dtype: npt.DTypeLike, vocab_size: int) -> np.dtype[Any]:
+    """The type of ids; TypeError or ValueError unless it is one of integers that holds all ids of a vocabulary."""
+    try:
+        wanted = np.dtype(np.uint32 if dtype is None else dtype).newbyteorder("=")
+    except TypeError:
+        raise TypeError(f"dtype must be a type of integers, such as 'int32', not {dtype!r}") from None
+    if wanted.kind not in "iu":
+        raise ValueError(f"ids can be of a type of integers, such as int32, not of {wanted}")
+    limit = int(np.iinfo(wanted).max) + 1
+    if vocab_size > limit:
+        raise ValueError(f"{wanted} holds ids below {limit}, but this vocabulary has {vocab_size}; use a wider type")
+    return wanted

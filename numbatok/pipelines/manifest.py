@@ -108,6 +108,29 @@ def compare(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None
         )
 
 
+def file_of(folder: Path, file: dict[str, Any]) -> Path:
+    """Where a file that a manifest lists is.
+
+    Raises FileNotFoundError where it is missing, and ValueError where its size is not what was written.
+    """
+    path = folder / str(file["name"])
+    remedy = "put back the file, or encode again with overwrite=True"
+    try:
+        size = os.path.getsize(path)
+    except FileNotFoundError:
+        raise FileNotFoundError(2, f"is missing, but was written; {remedy}", str(path)) from None
+    if size != file["bytes"]:
+        raise ValueError(f"{path}: has {size} bytes, but {file['bytes']} were written; {remedy}")
+    return path
+
+
+def check_files(folder: Path, content: dict[str, Any]) -> None:
+    """The exceptions of :func:`file_of` for the first of a manifest's files that is not as it was written."""
+    for shard in content["shards"]:
+        for file in shard["files"]:
+            file_of(folder, file)
+
+
 def shard_files(folder: Path) -> list[Path]:
     """The files in a folder that are named as shards are, whole or not."""
     return [path for path in folder.iterdir() if _SHARD_FILE.fullmatch(path.name)]

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
-from numbatok.pipelines.arrow import encode_record_batch
+from numbatok.pipelines.arrow import encode_record_batch, list_id_type
 from numbatok.pipelines.ends import end_id
 from numbatok.rows import checked_number, library
 from numbatok.tokenizer import Tokenizer
@@ -60,6 +60,7 @@ def encode(
         raise TypeError(f"tokenizer must be a numbatok.Tokenizer, not {type(tokenizer).__name__}")
     num_cpus = checked_number("num_cpus", num_cpus, 1)
     end_id(tokenizer, append_eos)  # to refuse here what every actor would
+    list_id_type(options.get("dtype"), tokenizer.vocab_size)
     inspect.signature(encode_record_batch).bind(None, tokenizer, **options)
     if actors is None:
         ray = library("ray", "ray", "numbatok.pipelines.ray.encode")

@@ -96,8 +96,9 @@ def encode_files(
     progress : whether to show a bar, if tqdm is installed; by default where standard error is a terminal
     overwrite : whether to begin anew where the folder holds the output of another run
 
-    Raises InputError, naming file and line or row; FileNotFoundError for an input that is not there; ValueError where
-    the folder holds the output of another run; OSError where nothing can be written.
+    Raises InputError, naming file and line or row; FileNotFoundError for an input, or a shard written before, that is
+    not there; ValueError where the folder holds the output of another run, or a shard is not of the size written;
+    OSError where nothing can be written.
 
     >>> encode_files(tokenizer, "corpus/", "tokens", separator="\\n", append_eos=True, on_error="skip")
     """

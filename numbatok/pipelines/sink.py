@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.batch import TokenBatch
+from numbatok.displays.escapes import many
 from numbatok.notices import log
 from numbatok.pipelines import manifest
 from numbatok.pipelines.blocks import Block, Fault
@@ -54,8 +55,8 @@ class Report:
         left_out = f", {self.faults:,} bad left out" if self.faults else ""
         speed = f"{self.seconds:.1f} s, {self.megabytes_per_second:.1f} MB/s"
         return (
-            f"{self.path}: {self.documents:,} documents, {self.tokens:,} tokens, {self.bytes:,} bytes of text in "
-            f"{self.shards:,} shard{'s' * (self.shards != 1)}{left_out}; "
+            f"{self.path}: {many(self.documents, 'document')}, {many(self.tokens, 'token')}, "
+            f"{many(self.bytes, 'byte')} of text in {many(self.shards, 'shard')}{left_out}; "
             f"{speed if self.encoded_bytes or not self.bytes else 'all was there already'}"
         )
 
@@ -102,6 +103,7 @@ class Sink:
             self._save()
             return
         manifest.compare(folder, found, self._head)
+        manifest.check_files(folder, found)
         self._shards = found["shards"]
         self.totals = {name: found[name] for name in self.totals}
         self._faults = [Fault(*fault) for fault in found["named_faults"]]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from numbatok.batch import TokenBatch
 from numbatok.calls import AnyIds
+from numbatok.displays.escapes import many
 from numbatok.pipelines import manifest
 from numbatok.pipelines.writers import MEGATRON_CODES, MEGATRON_MAGIC
 from numbatok.rows import library
@@ -43,7 +44,7 @@ class TokenFiles:
         return int(self._edges[-1])
 
     def __repr__(self) -> str:
-        return f"<numbatok.TokenFiles {str(self.path)!r}, {len(self)} documents, {self.tokens} ids>"
+        return f"<numbatok.TokenFiles {str(self.path)!r}, {many(len(self), 'document')}, {many(self.tokens, 'id')}>"
 
     @overload
     def __getitem__(self, index: int) -> AnyIds: ...
@@ -52,12 +53,7 @@ class TokenFiles:
     def __getitem__(self, index: int | slice) -> "AnyIds | TokenBatch":
         if isinstance(index, slice):
             return self._batch(range(len(self))[index])
-        try:
-            number = range(len(self))[index]
-        except IndexError:
-            raise IndexError(f"document {index} is not in these {len(self)} documents") from None
-        except TypeError:
-            raise TypeError(f"the index must be an integer or a slice, not {type(index).__name__}") from None
+        number = _number_of(index, "document", len(self), "the index must be an integer or a slice")
         shard = int(np.searchsorted(self._edges, number, side="right")) - 1
         return self.shard(shard)[number - int(self._edges[shard])]
 
@@ -86,10 +82,7 @@ class TokenFiles:
 
     def shard(self, number: int) -> TokenBatch:
         """The documents of one shard. The last of Parquet or Arrow is kept in memory, of others all maps."""
-        try:
-            number = range(self.shards)[number]
-        except IndexError:
-            raise IndexError(f"shard {number} is not in these {self.shards} shards") from None
+        number = _number_of(number, "shard", self.shards, "number must be an integer")
         if number not in self._open:
             batch = self._load(self.manifest["shards"][number])
             if self.manifest["settings"]["output_format"] in ("parquet", "arrow"):
@@ -99,6 +92,8 @@ class TokenFiles:
 
     def decode(self, index: int, tokenizer: Tokenizer, *, skip_special_tokens: bool = False) -> str:
         """The text of a document. Raises ValueError unless the tokenizer is the one that made it."""
+        if not isinstance(tokenizer, Tokenizer):
+            raise TypeError(f"tokenizer must be a numbatok.Tokenizer, not {type(tokenizer).__name__}")
         if manifest.digest_of(tokenizer._content()) != self.manifest["tokenizer"]["sha256"]:
             raise ValueError(f"{self.path} was made by another tokenizer than {tokenizer!r}")
         return tokenizer.decode(self[index], skip_special_tokens=skip_special_tokens)
@@ -107,7 +102,7 @@ class TokenFiles:
         """Read all files, and raise ValueError that names the first which is not what was written."""
         for shard in self.manifest["shards"]:
             for file in shard["files"]:
-                path = self._path_of(file)
+                path = manifest.file_of(self.path, file)
                 with open(path, "rb") as stream:
                     digest = hashlib.sha256()
                     while block := stream.read(1 << 20):
@@ -115,16 +110,9 @@ class TokenFiles:
                 if digest.hexdigest() != file["sha256"]:
                     raise ValueError(f"{path}: is not what was written: its SHA-256 is another than the manifest's")
 
-    def _path_of(self, file: dict[str, Any]) -> Path:
-        """Where a file is, whose size is as it should be: a map of one that is shorter would end the process."""
-        path = self.path / str(file["name"])
-        size = os.path.getsize(path)
-        if size != file["bytes"]:
-            raise ValueError(f"{path}: has {size} bytes, but {file['bytes']} were written")
-        return path
-
     def _load(self, shard: dict[str, Any]) -> TokenBatch:
-        first, *rest = (self._path_of(file) for file in shard["files"])
+        # Sizes once more: a map of a file that has become shorter would end the process.
+        first, *rest = (manifest.file_of(self.path, file) for file in shard["files"])
         kind = self.manifest["settings"]["output_format"]
         if kind == "parquet":
             parquet = library("pyarrow.parquet", "arrow", "reading Parquet files")
@@ -138,6 +126,18 @@ class TokenFiles:
         offsets = np.load(rest[0])
         ids = np.load(first, mmap_mode="r") if kind == "npy" else _mapped(first, self._dtype)
         return TokenBatch(ids, offsets)
+
+
+def _number_of(index: object, what: str, count: int, wanted: str) -> int:
+    """Which of ``count`` documents or shards an index means; negative ones count from the end."""
+    if isinstance(index, bool):
+        raise TypeError(f"{wanted}, not bool")
+    try:
+        return range(count)[index]  # type: ignore[index]
+    except IndexError:
+        raise IndexError(f"{what} {index} is out of range for {many(count, what)}") from None
+    except TypeError:
+        raise TypeError(f"{wanted}, not {type(index).__name__}") from None
 
 
 def _mapped(path: Path, dtype: np.dtype[Any]) -> AnyIds:
@@ -173,7 +173,8 @@ def _megatron_offsets(path: Path) -> npt.NDArray[np.int64]:
 def open_tokens(path: "str | os.PathLike[str]") -> TokenFiles:
     """The documents that ``encode_files`` or ``numbatok encode`` has written to a folder.
 
-    Raises FileNotFoundError where there is no ``manifest.json``, as while the run goes on.
+    Raises FileNotFoundError where there is no ``manifest.json``, as while the run goes on, or a shard's file is
+    missing, and ValueError where the size of one is not what was written; :meth:`TokenFiles.verify` reads them all.
 
     >>> tokens = numbatok.open_tokens("tokens")
     >>> len(tokens), tokens.tokens, tokens[0], tokens[10:20].tolist()
@@ -185,4 +186,5 @@ def open_tokens(path: "str | os.PathLike[str]") -> TokenFiles:
     if content is None:
         begun = " (a run that was broken off; the same call again ends it)" * (folder / manifest.UNFINISHED).exists()
         raise FileNotFoundError(2, f"no manifest.json is there{begun}", str(folder))
+    manifest.check_files(folder, content)
     return TokenFiles(folder, content)
