@@ -42,6 +42,8 @@ def encoding_name_for_model(model: str) -> str:
     >>> numbatok.encoding_name_for_model("gpt-4o-2024-05-13")
     'o200k_base'
     """
+    if not isinstance(model, str):
+        raise TypeError(f"a model's name must be str, not {type(model).__name__}")
     known = ENCODING_OF.get(model)
     if known is not None:
         return known
