@@ -81,3 +81,12 @@ def unknown_id(ids: Ids, place: int, offsets: Offsets, vocab_size: int, batch: b
     document = int(np.searchsorted(offsets, place, side="right")) - 1
     where = f" of the document at index {document}" if batch else ""
     return _no_such_id(int(ids[place]), place - int(offsets[document]), where, vocab_size)
+
+
+def check_range(batch: TokenBatch, vocab_size: int, *, named: bool) -> None:
+    """Refuse the first id of a batch's documents that is ``vocab_size`` or more, as decoding does."""
+    ids, offsets = as_flat_ids(batch, vocab_size)
+    first = int(offsets[0])
+    beyond = ids[first : int(offsets[-1])] >= vocab_size
+    if beyond.any():
+        raise unknown_id(ids, first + int(np.argmax(beyond)), offsets, vocab_size, named)

@@ -309,8 +309,9 @@ class StreamEncoder:
         """The ids, uint32, that are certain with one more part of the text.
 
         ``part`` is ``str``, or bytes of UTF-8 in any of the forms that ``encode`` takes, which may begin and end inside
-        of a character; all parts are of one kind (TypeError). Raises UnicodeDecodeError where bytes are not UTF-8, and
-        ValueError at a disallowed token, after which, as after :meth:`finish`, nothing more can be fed (RuntimeError).
+        of a character; all parts are of one kind. Anything else raises TypeError, and the stream stands where it
+        stood. Raises UnicodeDecodeError where bytes are not UTF-8, and ValueError at a disallowed token, after which,
+        as after :meth:`finish`, nothing more can be fed (RuntimeError).
         """
         return _joined(self._feed(part))
 
@@ -330,8 +331,9 @@ class StreamEncoder:
 
     def _feed(self, part: Any) -> list[Made]:
         self._check()
+        given = self._checked(part)  # before anything changes
         try:
-            data = self._as_utf8(part)
+            data = self._as_utf8(given)
             if data:
                 self._waiting.append(data)
                 self._size += len(data)
@@ -383,13 +385,22 @@ class StreamEncoder:
         if self._finished:
             raise RuntimeError("this stream has ended; the tokenizer's stream_encoder() begins another")
 
-    def _as_utf8(self, part: Any) -> bytes:
-        """The UTF-8 of a part, less what may be an open character."""
+    def _checked(self, part: Any) -> str | bytes:
+        """The part as one of the two kinds, if it is of that of the parts before it."""
         kind = str if isinstance(part, str) else bytes
         if self._kind not in (None, kind):
             raise TypeError(f"the parts of one stream must be all str or all bytes, not {type(part).__name__} now")
-        if kind is str:
-            self._kind = kind
+        if isinstance(part, str):
+            return part
+        try:
+            return as_bytes(part).tobytes()
+        except TypeError:
+            raise TypeError(f"a part must be {WANTED}, not {type(part).__name__}") from None
+
+    def _as_utf8(self, part: str | bytes) -> bytes:
+        """The UTF-8 of a part, less what may be an open character."""
+        if isinstance(part, str):
+            self._kind = str
             try:
                 if not self._surrogate:
                     return bytes(part, "utf-8")
@@ -400,14 +411,10 @@ class StreamEncoder:
             if text and "\ud800" <= text[-1] < "\udc00":
                 text, self._surrogate = text[:-1], text[-1]
             return repair_surrogates(text).encode()
-        try:
-            data = as_bytes(part).tobytes()
-        except TypeError:
-            raise TypeError(f"a part must be {WANTED}, not {type(part).__name__}") from None
-        self._kind = kind
+        self._kind = bytes
         if self._decoder is None:
             self._decoder = codecs.getincrementaldecoder("utf-8")(self._errors)
-        return self._decoded(data, is_end=False)
+        return self._decoded(part, is_end=False)
 
     def _decoded(self, data: bytes, is_end: bool) -> bytes:
         """Valid UTF-8 of more bytes."""

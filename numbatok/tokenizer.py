@@ -21,7 +21,7 @@ from numbatok.columns import Texts, column_of, index_given, refuse_nulls, spread
 from numbatok.displays import LIMIT
 from numbatok.documents import types_of
 from numbatok.errors import DisallowedToken, UnknownId, VocabularyError
-from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, unknown_id
+from numbatok.ids import Ids, Offsets, as_flat_ids, as_ids, check_range, unknown_id
 from numbatok.locks import building, interrupts_held_back
 from numbatok.memory import without_collection
 from numbatok.parts import Parts
@@ -352,7 +352,8 @@ class Tokenizer:
         list of tuples that begin with (pretoken, begin, end, id, content). Whatever a terminal or browser might obey is
         an escape.
 
-        The exceptions are those of :meth:`encode`; an id that no token has is shown as such.
+        The exceptions are those of :meth:`encode`, and for ids those of :meth:`decode`, but that an id in a gap below
+        :attr:`vocab_size`, which no token has, is shown as such.
 
         >>> print(numbatok.get_encoding("gpt2").show("Hello tokenizer"))
         pretoken  bytes     id  token
@@ -368,6 +369,9 @@ class Tokenizer:
         if isinstance(text, list | tuple) or (isinstance(text, np.ndarray) and text.dtype != np.uint8):
             ids = as_ids(text, self.vocab_size)
             text = TokenBatch(ids, np.array([0, len(ids)], np.int64))
+            check_range(text, self.vocab_size, named=False)
+        elif isinstance(text, TokenBatch):
+            check_range(text, self.vocab_size, named=True)
         if isinstance(text, TokenBatch):
             return BatchDisplay(documents_of_batch(text, self._parts.token, limit))
         engine = self._engine or self._start()
@@ -399,6 +403,11 @@ class Tokenizer:
         """
         if isinstance(contents, str):
             raise TypeError(f"contents must be an iterable of str, not one str ({contents!r}); pass [{contents!r}]")
+        if isinstance(contents, Mapping):
+            raise TypeError(
+                f"contents must be an iterable of str, not {type(contents).__name__}: new tokens get the ids after the "
+                "largest. Tokenizer.from_file and from_tiktoken take special_tokens= with ids of your own"
+            )
         added = {token.content: token.id for token in self._added}
         following = max([self._parts.model_size(), *(number + 1 for number in added.values())])
         tokens = []

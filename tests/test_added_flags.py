@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from random import Random
+from types import MappingProxyType
 
 import pytest
 import tokenizers
@@ -145,6 +146,12 @@ def test_add_tokens() -> None:
         tokenizer.add_tokens("<new>")
     with pytest.raises(TypeError, match="must be a str, not int"):
         tokenizer.add_tokens([7])
+    for given in ({"<new>": 1000}, {"<new>": 5}, {"<new>": None}, {}, MappingProxyType({"<new>": 1000})):
+        for add in (tokenizer.add_tokens, tokenizer.add_special_tokens):
+            with pytest.raises(
+                TypeError, match=r"iterable of str, not (dict|mappingproxy): new tokens get the ids after"
+            ):
+                add(given)
 
 
 def test_flags_are_part_of_equality() -> None:

@@ -39,6 +39,11 @@ SAMPLES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def cl100k():
+    return numbatok.get_encoding("cl100k_base")
+
+
 def show_terminal(tokenizer, text, *, color=False, width=80, **options):
     """What a terminal of so many columns, or a pipe, gets."""
     return tokenizer.show(text, **options).to_text(color=color, width=width)
@@ -515,12 +520,12 @@ def test_html_of_bytes(gpt2, data):
     check_html(gpt2.show(data, errors="replace"))
 
 
-@given(ids=st.lists(st.integers(0, 60_000)))
-def test_html_of_any_ids(gpt2, ids):
-    """Lone bytes, in any order, and ids that no token has."""
-    display = gpt2.show(ids)
+@given(ids=st.lists(st.integers(0, 60_000) | st.integers(100_250, 100_276)))
+def test_html_of_any_ids(cl100k, ids):
+    """Lone bytes, in any order, and ids in gaps, which no token has."""
+    display = cl100k.show(ids)
     page = check_balanced(display._repr_html_())
-    wanted = [f"<{id}>" if (token := gpt2.id_to_token(id)) is None else token_text(token) for id in ids[:200]]
+    wanted = [f"<{id}>" if (token := cl100k.id_to_token(id)) is None else token_text(token) for id in ids[:200]]
     assert page.chips == wanted
 
 
@@ -609,6 +614,30 @@ def test_batches_without_documents_and_with_nulls(gpt2):
 )
 def test_ids(gpt2, given_ids):
     assert repr(gpt2.show(given_ids)).splitlines()[1:] == ['       0       2  "Hello" " world"']
+
+
+def test_ids_of_no_token(cl100k):
+    """Those of a gap are shown as such; what is out of range is the error that decoding it is."""
+    assert repr(cl100k.show([100_256, 1917, 100_275])).splitlines()[1:] == [
+        '       0       3  <100256> " world" <100275>'
+    ]
+    for wrong in (100_277, 2**32 - 1, 2**40, 2**70, -1):
+        message = f"^id {wrong} at position 1 is not in this vocabulary of 100277 tokens$"
+        for function, given_ids in itertools.product((cl100k.show, cl100k.decode), ([1917, wrong], (1917, wrong))):
+            with pytest.raises(ValueError, match=message):
+                function(given_ids)
+    for kind in (np.uint32, np.uint16):  # documents that are not shown as well, but not what no document has
+        ids, offsets = np.array([65535, 1, 2, 65535, 3, 65535], kind), np.array([1, 2, 2, 5])
+        batch = TokenBatch(ids, offsets)
+        other = small.by_merges()
+        with pytest.raises(
+            ValueError, match=r"^id 65535 at position 1 of the document at index 2 is not in this"
+        ) as raised:
+            other.show(batch, limit=1)
+        with pytest.raises(ValueError, match="id 65535") as decoded:
+            other.decode_batch(batch)
+        assert str(raised.value) == str(decoded.value)
+        assert len(repr(other.show(batch[:2])).splitlines()) == 3
 
 
 def test_wrong_arguments(gpt2):

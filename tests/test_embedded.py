@@ -2,7 +2,9 @@
 
 import base64
 import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiktoken.model
@@ -107,6 +109,14 @@ def test_models() -> None:
                     encoding_name_for_model(variant)
             else:
                 assert encoding_name_for_model(variant) == expected
+
+
+@pytest.mark.parametrize("wrong", [None, b"gpt2", 5, [], {"gpt2"}])
+@pytest.mark.parametrize("function", [get_encoding, encoding_name_for_model, numbatok.encoding_for_model])
+def test_names_are_str(function: Callable[[Any], object], wrong: object) -> None:
+    """What is no name at all is told so, hashable or not."""
+    with pytest.raises(TypeError, match=f"name must be str, not {type(wrong).__name__}$"):
+        function(wrong)
 
 
 def test_encoding_for_model() -> None:

@@ -106,7 +106,7 @@ def test_rank_files_in_bulk_and_line_by_line() -> None:
         (b"\x00" * 100, "it begins with"),
         (b"[1, 2]", "it begins with"),
         (b"\n\x0e\n\x05<unk>\x15\x00\x00", "SentencePiece model is not supported"),
-        (b"\xef\xbb\xbf{}", "it begins with"),
+        (b"\xef\xbb\xbf{}", r"it begins with a byte order mark \(BOM\)"),
         ('{"model": {}}'.encode("utf-16"), "it begins with"),
         (b'{"model": "\xff"}', "not UTF-8 text at byte 11"),
         (b'{"model": "\x00"}', "not a tokenizer.json"),

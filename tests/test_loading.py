@@ -96,8 +96,7 @@ def test_what_older_files_leave_out(small_merges) -> None:
     }
     assert load(bare) == small_merges
     assert load({**settings, "post_processor": None, "decoder": None}) == small_merges
-    for nothing in ([], None):
-        assert load({**settings, "added_tokens": nothing}).special_tokens == {}
+    assert load({**settings, "added_tokens": []}).special_tokens == {}
     without = {key: value for key, value in settings.items() if key != "added_tokens"}
     assert load(without).special_tokens == {}
 
@@ -546,6 +545,14 @@ MODEL_REFUSALS: dict[str, tuple[dict, str]] = {
     "prefix": ({"continuing_subword_prefix": 5}, "continuing_subword_prefix must be a string"),
     "unknown token": ({"unk_token": "<u>", "end_of_word_suffix": "</w>"}, "unk_token '<u>' is not in the vocab"),
     "ignore_merges": ({"ignore_merges": "yes"}, "ignore_merges must be true or false"),
+    **{
+        f"dropout {value!r}": ({"dropout": value}, "dropout must be a number from 0 to 1")
+        for value in ("", False, [], {})
+    },
+    **{
+        f"type {value!r}": ({"type": value}, "model .* is not supported; those of type BPE are")
+        for value in (None, "", False, [])
+    },
     "no vocab": ({"vocab": None}, "vocab must be an object, not null"),
     "empty vocab": ({"vocab": {}}, "vocab is empty"),
     "vocab a list": ({"vocab": ["a"]}, "vocab must be an object"),
@@ -597,6 +604,52 @@ def test_refusals_of_the_vocabulary(changes: dict, message: str) -> None:
     check_refusal(small.tokenizer_json(vocab={**small.tokenizer_json()["model"]["vocab"], **changes}), message)
 
 
+@pytest.mark.parametrize("value", [None, False, 0, "", {}])
+def test_added_tokens_that_are_no_list(value: object) -> None:
+    """What tokenizers refuses is refused, if there is nothing in it or not."""
+    settings = {**small.tokenizer_json(), "added_tokens": value}
+    with pytest.raises(Exception, match="expected a sequence"):
+        tokenizers.Tokenizer.from_str(json.dumps(settings))
+    check_refusal(settings, f"added_tokens must be a list, not {json.dumps(value)}")
+
+
+#: Where strings with a lone surrogate can stand: in what is put into the text, and in what nobody reads.
+SURROGATES: dict[str, Callable[[str], dict]] = {
+    "Replace": lambda text: {"normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": text}},
+    "Replace's pattern": lambda text: {"normalizer": {"type": "Replace", "pattern": {"String": text}, "content": "a"}},
+    "Prepend": lambda text: {"normalizer": {"type": "Prepend", "prepend": text}},
+    "decoder": lambda text: {"decoder": {"type": "Replace", "pattern": {"String": "a"}, "content": text}},
+    "added token": lambda text: {"added_tokens": [added(content=text)]},
+    "prefix": lambda text: small.tokenizer_json(continuing_subword_prefix=text),
+    "suffix": lambda text: small.tokenizer_json(end_of_word_suffix=text),
+    "unk_token": lambda text: small.tokenizer_json(unk_token=text),
+    "cache_capacity": lambda text: small.tokenizer_json(cache_capacity=text),
+}
+
+
+@pytest.mark.parametrize("place", SURROGATES)
+@pytest.mark.parametrize("text", ["\ud800", "x\udbffx", "\ude00\ud83d", "\ud83d\ud83d\ude00", "\\\ud800"])
+def test_lone_surrogates(place: str, text: str) -> None:
+    """Refused at load, as in tokenizers, wherever one stands; escaped or, in a str, as it is."""
+    settings = {**small.tokenizer_json(), **SURROGATES[place](text)}
+    with pytest.raises(Exception, match=r"hex escape|surrogate"):
+        tokenizers.Tokenizer.from_str(json.dumps(settings))
+    check_refusal(settings, r"not a tokenizer\.json: \\ud[89a-f]\w\w at byte \d+ is a lone surrogate$")
+    with pytest.raises(VocabularyError, match=r"not a tokenizer\.json: not UTF-8 text at byte \d+$"):
+        Tokenizer.from_str(json.dumps(settings, ensure_ascii=False))
+
+
+@pytest.mark.parametrize("text", ["😀", "\\ud800", "\\\\ud800", "\\😀", "\ud7ff\ue000"])
+def test_what_only_looks_like_lone_surrogates(text: str) -> None:
+    """Pairs, and a backslash before letters, are text."""
+    settings = small.tokenizer_json()
+    settings["normalizer"] = {"type": "Replace", "pattern": {"String": "a"}, "content": text}
+    for content in (json.dumps(settings), json.dumps(settings).replace("\\ud83d\\ude00", "\\uD83D\\uDE00")):
+        tokenizer = Tokenizer.from_str(content)
+        assert tokenizer.encode("banana").tolist() == tokenizers.Tokenizer.from_str(content).encode("banana").ids
+        assert tokenizer.decode(tokenizer.encode("a")) == text
+
+
 NO_FILES = ["", "{", "null", "[]", "5", '"x"', "{}", '{"model": 5}', '{"model": null}', "\ufeff{}", "[" * 100_000]
 
 
@@ -604,6 +657,15 @@ NO_FILES = ["", "{", "null", "[]", "5", '"x"', "{}", '{"model": 5}', '{"model": 
 def test_what_is_no_tokenizer_json(content: str) -> None:
     """One clear error, however odd the content."""
     with pytest.raises(VocabularyError, match=r"not a tokenizer\.json"):
+        Tokenizer.from_str(content)
+
+
+def test_byte_order_mark() -> None:
+    """Refused, as in tokenizers, by its name."""
+    content = "\ufeff" + json.dumps(small.tokenizer_json())
+    with pytest.raises(Exception, match="expected value at line 1 column 1"):
+        tokenizers.Tokenizer.from_str(content)
+    with pytest.raises(VocabularyError, match=r"begins with a byte order mark \(BOM\); save it as UTF-8 without"):
         Tokenizer.from_str(content)
 
 

@@ -279,6 +279,30 @@ def test_ids_that_are_made_later(name: str) -> None:
         assert np.concatenate(ids[::-1]).tolist() == tokenizer.encode(text).tolist()
 
 
+@pytest.mark.parametrize("parts", [["the o", "ther \ud83d", "\ude00"], [b"the o", b"ther \xf0\x9f", b"\x98\x80"]])
+def test_a_part_of_the_wrong_type_changes_nothing(gpt2, parts: list[Any]) -> None:
+    """The stream goes on as if it had not been fed, whether it has begun or not."""
+    stream = gpt2.stream_encoder()
+    ids = []
+    for part in parts:
+        for wrong in (
+            3,
+            None,
+            ["the"],
+            np.zeros(2, np.int64),
+            np.zeros((2, 2), np.uint8),
+            memoryview(b"abcd").cast("I"),
+        ):
+            with pytest.raises(TypeError, match="must be"):
+                stream.feed(wrong)
+        ids += stream.feed(part).tolist()
+        with pytest.raises(TypeError, match="all str or all bytes"):
+            stream.feed(b"x" if isinstance(part, str) else "x")
+    assert ids + stream.finish().tolist() == gpt2.encode("the other 😀").tolist()
+    with pytest.raises(TypeError, match=r"a part must be str, or bytes.*, not int"):
+        gpt2.stream_encoder().feed(3)
+
+
 def test_errors(gpt2) -> None:
     """Bytes that are not UTF-8, kinds that change, disallowed tokens, and a stream that has ended."""
     stream = gpt2.stream_encoder()
@@ -295,8 +319,6 @@ def test_errors(gpt2) -> None:
     stream.feed("a")
     with pytest.raises(TypeError, match="all str or all bytes"):
         stream.feed(b"a")
-    with pytest.raises(TypeError, match="a part must be str, or bytes"):
-        gpt2.stream_encoder().feed(3)
     stream = gpt2.stream_encoder(allowed_special=(), disallowed_special="all")
     with pytest.raises(ValueError, match=r"disallowed special token '<\|endoftext\|>'"):
         [stream.feed("<|endof"), stream.feed("text|> and more, much more of it"), stream.finish()]

@@ -1,6 +1,8 @@
 """Checks of JSON values, with errors that say where, what was given, and what is wanted."""
 
+import codecs
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -9,6 +11,10 @@ from numbatok.errors import VocabularyError
 
 _WANTED = {str: "a string", bool: "true or false", int: "an integer", list: "a list", dict: "an object"}
 _REQUIRED: Any = object()
+#: An escape in JSON: a pair of surrogates, a lone one, which is the group, or another.
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)", re.DOTALL
+)
 
 
 @contextmanager
@@ -30,6 +36,22 @@ def decode_json(content: str | bytes, what: str) -> Any:
     """The value of a JSON text; ``what`` it should be is named where it is none."""
     with json_errors(what):
         return json.loads(content if isinstance(content, str) else str(content, "utf-8"))
+
+
+def refuse_mark(content: bytes) -> None:
+    """Refuse a file that begins with a byte order mark, as ``tokenizers`` does."""
+    if content.startswith(codecs.BOM_UTF8):
+        raise VocabularyError("not a tokenizer.json: it begins with a byte order mark (BOM); save it as UTF-8 without")
+
+
+def refuse_lone_surrogates(content: bytes, what: str) -> None:
+    """Refuse a JSON text, which is one, where an escape is half a pair: it stands for no character, nor for UTF-8."""
+    if b"\\ud" in content or b"\\uD" in content:
+        for escape in _ESCAPE.finditer(content):
+            if escape[1]:
+                raise VocabularyError(
+                    f"not {what}: \\{escape[1].decode()} at byte {escape.start()} is a lone surrogate"
+                )
 
 
 def brief(value: object) -> str:

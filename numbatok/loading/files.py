@@ -7,6 +7,7 @@ from pathlib import Path
 
 from numbatok.errors import VocabularyError
 from numbatok.loading import rank_file, tekken, tokenizer_json
+from numbatok.loading.checks import refuse_mark
 from numbatok.memory import without_collection
 from numbatok.parts import Parts
 
@@ -38,6 +39,7 @@ def check_head(head: bytes) -> None:
     """Refuse what no tokenizer file begins with, before the rest is read."""
     if rank_file.looks_like(head) or head.lstrip(b" \t\r\n")[:1] in (b"{", b""):
         return
+    refuse_mark(head)
     if head.startswith(b"\n") and b"<unk>" in head[:64]:
         raise VocabularyError(f"a SentencePiece model is not supported; {_KINDS} are")
     raise VocabularyError(f"not a tokenizer.json, nor another known file: it begins with {head[:20]!r}; {_KINDS} are")

@@ -30,12 +30,12 @@ def split_json(content: bytes) -> tuple[Any, bytes | None]:
     data = np.frombuffer(content, np.uint8)
     span = np.zeros(2, np.int64)
     if len(data) == 0 or spelled.find_merges(address_of(data), len(data), address_of(span)) == spelled.ODD:
-        return json.loads(content), None
+        return json.loads(str(content, "utf-8")), None
     begin, end = span.tolist()
     try:
-        return json.loads(content[:begin] + b"[]" + content[end:]), content[begin:end]
+        return json.loads(str(content[:begin] + b"[]" + content[end:], "utf-8")), content[begin:end]
     except ValueError:
-        return json.loads(content), None  # raises, with the right position
+        return json.loads(str(content, "utf-8")), None  # raises, with the right position
 
 
 class Spelled:

@@ -8,7 +8,17 @@ from numbatok import decoders
 from numbatok.added_tokens import AddedToken, AddedTokens
 from numbatok.errors import VocabularyError
 from numbatok.loading import byte_level, components
-from numbatok.loading.checks import as_list, as_object, brief, json_errors, not_supported, refuse_unknown, take
+from numbatok.loading.checks import (
+    as_list,
+    as_object,
+    brief,
+    json_errors,
+    not_supported,
+    refuse_lone_surrogates,
+    refuse_mark,
+    refuse_unknown,
+    take,
+)
 from numbatok.loading.spelled import split_json
 from numbatok.memory import without_collection
 from numbatok.normalizers import Normalizer, from_json
@@ -35,10 +45,13 @@ def decode(content: bytes) -> Any:
     # Whatever else is JSON is refused before Python objects of many times its size are made of it.
     if len(content) > _SMALL and b'"model"' not in content and b'"token_bytes"' not in content:
         return None
+    refuse_mark(content)
     with json_errors("a tokenizer.json"):
         if json.detect_encoding(content) != "utf-8":
             raise VocabularyError("not a tokenizer.json: not UTF-8 text at byte 0")
         value, merges = split_json(content)
+    if isinstance(value, dict) and "model" in value:
+        refuse_lone_surrogates(content, "a tokenizer.json")
     if merges is not None:
         value["model"]["merges"] = merges
     return value
@@ -60,7 +73,7 @@ def build(settings: object, name: str) -> Parts:
     check_model(model)
     normalizer, alphabet = _normalizer(settings.get("normalizer"))
     cut = components.pre_tokenizer(settings.get("pre_tokenizer"), alphabet)
-    listed = [_added_token(entry) for entry in as_list(settings.get("added_tokens") or [], "added_tokens")]
+    listed = [_added_token(entry) for entry in as_list(settings.get("added_tokens", []), "added_tokens")]
     listed = [token for token in listed if token.content]
     tokens, unreachable = vocabulary(model, cut.byte_level, {token.content for token in listed})
     added = _with_their_ids(listed, model["vocab"])
@@ -103,10 +116,10 @@ def _normalizer(settings: object) -> tuple[Normalizer | None, bool]:
 
 def check_model(model: dict[str, Any]) -> None:
     """Refuse a model that is not BPE, by its type or, in files of before there was one, by what it has."""
-    kind = model.get("type")
-    if kind is None and "merges" not in model and "vocab" in model:
+    kind = model.get("type", "BPE")
+    if "type" not in model and "merges" not in model and "vocab" in model:
         kind = "Unigram" if isinstance(model["vocab"], list) else "WordPiece or WordLevel"
-    if kind not in ("BPE", None):
+    if kind != "BPE":
         not_supported("model", kind, "those of type BPE")
     refuse_unknown(
         model,
@@ -174,7 +187,7 @@ def _options(model: dict[str, Any], strings: Mapping[str, int], is_byte_level: b
     def option(key: str, kind: type) -> Any:
         return None if model.get(key) is None else take(model, key, kind, "model")
 
-    dropout = model.get("dropout") or 0.0
+    dropout = 0.0 if model.get("dropout") is None else model["dropout"]
     if type(dropout) not in (int, float) or not 0 <= dropout <= 1:
         raise VocabularyError(f"model: dropout must be a number from 0 to 1, not {brief(dropout)}")
     prefix, suffix, unknown = (

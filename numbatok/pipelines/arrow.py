@@ -81,7 +81,7 @@ def encode_record_batch(
     return type(batch).from_arrays([*(batch.column(name) for name in kept), ids], schema=schema)
 
 
-def list_id_type(dtype: npt.DTypeLike, vocab_size: int) -> np.dtype[Any]:
+def list_id_type(dtype: npt.DTypeLike | None, vocab_size: int) -> np.dtype[Any]:
     """The type of ids; TypeError or ValueError unless it is one of integers that holds all ids of a vocabulary."""
     try:
         wanted = np.dtype(np.uint32 if dtype is None else dtype).newbyteorder("=")
