@@ -232,7 +232,7 @@ def split_tasks(shared, worker):
 
 @kernel("int64(int64, int64)")
 def call_rows(shared, worker):
-    """Call the kernel at ``JOB_CALLEE`` with the rows of arguments in ``JOB_TASKS``: it takes 2, 5 or 12 of them."""
+    """Call the kernel at ``JOB_CALLEE`` with the rows of arguments in ``JOB_TASKS``: it takes 2, 4, 5 or 12."""
     callee = field(shared, JOB_CALLEE)
     arguments = field(shared, JOB_ARGUMENTS)
     while True:
@@ -244,6 +244,8 @@ def call_rows(shared, worker):
         five = (*two, field(row, 2), field(row, 3), field(row, 4))
         if arguments == 2:
             result = call_kernel(callee, two)
+        elif arguments == 4:
+            result = call_kernel(callee, (*two, field(row, 2), field(row, 3)))
         elif arguments == 5:
             result = call_kernel(callee, five)
         else:
