@@ -17,7 +17,7 @@ WIDE_ENTRIES = 1 << 11  # 64 KiB
 MOST_NARROW_ENTRIES = 1 << 20  # 16 MiB
 MOST_WIDE_ENTRIES = 1 << 22  # 128 MiB
 MOST_LOAD = 0.7  # entries in use before the table is doubled, or wiped at its largest
-ARENA_WORDS = 1 << 14
+ARENA_WORDS = 1 << 14  # 64 KiB
 MOST_ARENA_WORDS = 1 << 24  # 64 MiB
 MERGE_SYMBOLS = 1 << 10
 MOST_MERGE_SYMBOLS = 1 << 18  # kept between calls; a longer pretoken's buffers are dropped after it
@@ -36,7 +36,13 @@ _MERGE_BUFFERS = (
 
 
 class Scratch:
-    """Buffers for kernels behind one record of addresses; see :mod:`numbatok.kernels.dtypes` for the fields."""
+    """Buffers for kernels behind one record of addresses; see :mod:`numbatok.kernels.dtypes` for the fields.
+
+    Parameters
+    ----------
+    view : int64[VIEW_FIELDS], the tokenizer's tables, which the scratch keeps alive
+    budget : what its cache may take, shared with others; None for as much as MOST_... say
+    """
 
     def __init__(self, view: npt.NDArray[np.int64], budget: CacheBudget | None = None) -> None:
         self.record = np.zeros(dtypes.WORK_FIELDS, np.int64)
@@ -246,6 +252,8 @@ class Scratch:
 
         ``part_done`` is the part of a call's text that is behind: from it follows how much the rest will want, by
         Heaps' law again. Doubling step by step cost a fifth of a first pass over Chinese.
+
+        Raises ValueError where a piece of text is too long to be merged at all.
         """
         needed = int(self.record[dtypes.WORK_NEEDED])
         rest = max(2.0, max(part_done, 1e-3) ** -0.75 / math.sqrt(2))  # rounded up to a power of two where it is used
@@ -253,6 +261,9 @@ class Scratch:
             parts = {dtypes.NEED_NARROW: "narrow", dtypes.NEED_WIDE: "wide", dtypes.NEED_ARENA: "arena"}
             if not self._grow(**{parts[status]: rest}):
                 self.wipe()
+                if status == dtypes.NEED_ARENA and needed > len(self._arrays[dtypes.WORK_ARENA]):
+                    # Not even an empty arena holds this one, whatever the budget: it would be asked for for ever.
+                    self.set_table(dtypes.WORK_ARENA, np.empty(needed, np.uint32))
         elif status == dtypes.NEED_OUTPUT:
             output = self._arrays[dtypes.WORK_OUTPUT]
             used = min(int(self.record[dtypes.WORK_OUTPUT_USED]), len(output))

@@ -26,6 +26,7 @@ SIZES = {
     },
     "arena grows": {"ARENA_WORDS": 8},
     "arena wiped": {"ARENA_WORDS": 1 << 9, "MOST_ARENA_WORDS": 1 << 9},
+    "arena smaller than a pretoken": {"MOST_ARENA_WORDS": 64},
     "all at once": {**TINY, **dict.fromkeys(["MOST_NARROW_ENTRIES", "MOST_WIDE_ENTRIES"], 16), "MOST_ARENA_WORDS": 400},
 }
 
