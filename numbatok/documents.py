@@ -89,7 +89,7 @@ def whole_spans(documents: Documents, tries_off: int) -> Spans:
     """Each document whole."""
     count = len(documents.addresses)
     zeros = np.zeros(count, np.int64)
-    return Spans(documents.addresses, documents.lengths, zeros + tries_off, np.arange(count), zeros)
+    return Spans(documents.addresses, documents.lengths, zeros + tries_off, np.arange(count, dtype=np.int64), zeros)
 
 
 class Frame:
@@ -143,15 +143,15 @@ def arrange(frame: Frame, texts: dict[str, Places], count: int) -> Documents:
     if width == 1 and not isinstance(frame.pieces[0], Special):  # as arrays are, without a copy
         addresses, lengths = texts[frame.pieces[0].which]
         zeros = np.zeros(count, np.int64)
-        return Documents(addresses, lengths, zeros, np.arange(count), zeros, texts)
+        return Documents(addresses, lengths, zeros, np.arange(count, dtype=np.int64), zeros, texts)
     addresses, lengths = np.empty((count, width), np.int64), np.empty((count, width), np.int64)
     for number, piece in enumerate(frame.pieces):
         if isinstance(piece, Special):
             addresses[:, number], lengths[:, number] = frame.row(number)
         else:
             addresses[:, number], lengths[:, number] = texts[piece.which]
-    owners = np.repeat(np.arange(count), width)
-    pieces = np.tile(np.arange(width), count)
+    owners = np.repeat(np.arange(count, dtype=np.int64), width)
+    pieces = np.tile(np.arange(width, dtype=np.int64), count)
     return Documents(addresses.ravel(), lengths.ravel(), np.zeros(len(owners), np.int64), owners, pieces, texts)
 
 

@@ -49,10 +49,6 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 1 << 12  # of the parts between added tokens that a kernel call finds in a long text
 
-# Byte offsets into a scratch's record: the address and the length of a call's one text.
-_TEXT = 8 * dtypes.WORK_TEXT
-_LENGTH = _TEXT + 8 * dtypes.LIST
-
 
 def common_kernels() -> set[str]:
     """The names of the kernels that every tokenizer may call; :class:`Engine` chooses among the others."""
@@ -111,7 +107,8 @@ class Engine:
             for special in (False, True)
         }
         self._frames[False, None] = Frame([Text("A")])
-        self._around = {special: self._frames[False, special].around() for special in (False, True)}
+        #: Whether special tokens are added, to what then is put around one text.
+        self.around = {special: self._frames[False, special].around() for special in (False, True)}
         self.number = random.getrandbits(62)  # by which arrays for other people's kernels know their tokenizer
         self.scratches = Scratches(view.record, cache_budget)
         self.scratch = self.scratches.one
@@ -141,14 +138,14 @@ class Engine:
         """Encode a short ``str`` into a scratch's own output; how many ids, or below 0 where that can't be done."""
         if scratch.actions is not actions:
             scratch.set_actions(actions)
-        around = self._around[special]
+        around = self.around[special]
         if scratch.around is not around:
             scratch.set_around(around)
         return int(self._encode_text(id(source), scratch.address))
 
     def stream_ends(self, special: bool) -> tuple[list[int], list[int]] | None:
         """The template's ids before and after one text; None where it is more than that."""
-        around = self._around[special]
+        around = self.around[special]
         if around.count == 0:
             return None
         blocks = self._frames[False, special].blocks
@@ -183,7 +180,7 @@ class Engine:
         scratch = self.scratches.take()
         if scratch.actions is not actions:
             scratch.set_actions(actions)
-        around = self._around[special]
+        around = self.around[special]
         if scratch.around is not around:
             scratch.set_around(around)
         status = self._encode_text(id(source), scratch.address)
@@ -227,7 +224,7 @@ class Engine:
         """What is put around a text, or a pair, with the template's special tokens or without."""
         return self._frames[pair, special]
 
-    def encode_batch(self, texts: Texts, seconds: Texts | None, call: Call) -> "Encoded":
+    def encode_batch(self, texts: Texts, seconds: Texts | None, call: Call) -> Encoded:
         """Ids of all texts, or pairs where ``seconds`` are given, flat."""
         kept: list[Any] = []
         frame, documents = self._documents(texts, seconds, call, kept)
@@ -243,7 +240,7 @@ class Engine:
 
         return Locator(self, self._parts)
 
-    def _encode_alone(self, frame: Frame, documents: Documents, total: int, call: Call) -> "_Done":
+    def _encode_alone(self, frame: Frame, documents: Documents, total: int, call: Call) -> _Done:
         """(ids, where each document's end), by the calling thread."""
         ends = np.empty(len(documents.addresses), np.int64)
         places = address_of(documents.addresses), address_of(documents.lengths), address_of(ends), len(ends)
@@ -258,7 +255,7 @@ class Engine:
             scratch.record[dtypes.WORK_TRIES_OFF] = 0
         return ids if call.count_only else call.place(ids), ends
 
-    def _encode_in_parallel(self, frame: Frame, documents: Documents, total: int, call: Call) -> "_Done | None":
+    def _encode_in_parallel(self, frame: Frame, documents: Documents, total: int, call: Call) -> _Done | None:
         """(ids, where each document's end), by several workers; None where the calling thread is to do it alone."""
         threads = threads_for(total, threads_of(call.threads))
         if threads < 2 or self._view[dtypes.VIEW_DROPOUT]:
@@ -378,7 +375,7 @@ class Engine:
 
     def _changes(self, address: int, length: int) -> bool:
         """Whether the UTF-8 at an address is encoded otherwise than as it is."""
-        return self._any_changes(np.array([address]), np.array([length]))
+        return self._any_changes(np.array([address], np.int64), np.array([length], np.int64))
 
     def _any_changes(self, addresses: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> bool:
         """Whether any of these texts is."""

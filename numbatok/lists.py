@@ -55,7 +55,7 @@ class ListEncoder:
         # 0.4 us so, in 1.4 us by way of Engine.encode.
         engine, known, integers, id_of = self.engine, self._known, id(self._integers), id
         take, put_back = engine.scratches.idle.pop, engine.scratches.idle.append
-        bare = engine._around[False]
+        bare = engine.around[False]
         kernel, mark = lists.encode_text_to_list.entry, object()
 
         def encode(source: Any) -> list[int]:
@@ -90,7 +90,7 @@ class ListEncoder:
 
     def list_of(self, ids: Ids) -> list[int]:
         """Ids as a list."""
-        return self.listed(ids, np.array([0, len(ids)]))[0]
+        return self.listed(ids, np.array([0, len(ids)], np.int64))[0]
 
     def lists_of(self, batch: TokenBatch) -> list[list[int]]:
         """Each document's ids as a list."""
@@ -99,7 +99,7 @@ class ListEncoder:
     def listed(self, ids: Ids, offsets: npt.NDArray[np.int64]) -> list[list[int]]:
         """The ids from each offset to the next as a list."""
         made: list[list[int]] = []
-        listing = np.array([id(self._integers), self._known, id(made)])
+        listing = np.array([id(self._integers), self._known, id(made)], np.int64)
         count = len(offsets) - 1
         if lists.list_documents(address_of(ids), address_of(offsets), count, address_of(listing)) < 0:
             return TokenBatch(ids, offsets).tolist()

@@ -71,8 +71,11 @@ def _shares(ends: Sequence[int]) -> npt.NDArray[np.int64]:
 
 
 def call_rows(callee: Kernel, rows: npt.NDArray[np.int64], threads: int) -> None:
-    """Call a kernel once for each row of int64[rows, ROW_FIELDS]: arguments first, and last its result."""
-    order, shares = np.arange(len(rows)), _shares([len(rows)])
+    """Call a kernel once for each row of int64[rows, ROW_FIELDS]: arguments first, and last its result.
+
+    The kernel takes 2, 4, 5 or 12 arguments; see :func:`workers.call_rows`.
+    """
+    order, shares = np.arange(len(rows), dtype=np.int64), _shares([len(rows)])
     record = np.zeros(dtypes.JOB_FIELDS, np.int64)
     record[dtypes.JOB_TASKS] = address_of(rows)
     record[dtypes.JOB_ORDER : dtypes.JOB_ORDER + 2] = address_of(order), len(order)
@@ -168,7 +171,7 @@ class ParallelCall:
             return
         self._record[dtypes.JOB_WARM_UP] = WARM_UP
         self._run(workers.find_seams, parts)
-        shares = np.array(self._shares)
+        shares = np.array(self._shares, np.int64)
         count = tasks.join_parts(address_of(rows), len(rows), address_of(shares), len(shares))
         self._shares = shares.tolist()
         self._use(rows[:count])
@@ -205,7 +208,7 @@ class ParallelCall:
                 end += 1
             rows[following, dtypes.TASK_UNTIL] = rows[end - 1, dtypes.TASK_UNTIL]
             rows[following + 1 : end, [dtypes.TASK_COUNT, dtypes.TASK_IDS, dtypes.TASK_STATUS]] = 0
-            self._run(job, np.array([following]))
+            self._run(job, np.array([following], np.int64))
             last = max(last, end)
             missed = rows[following, dtypes.TASK_STATUS] == dtypes.MISSED
             if not missed:
@@ -258,7 +261,7 @@ class ParallelCall:
             self._set(dtypes.JOB_OUTPUT, output)
             self._record[dtypes.JOB_ITEM_BYTES] = 0 if count_only else output.itemsize
             inside = [place - first for place in self._shares if first < place < last]
-            self._run(workers.gather_tasks, np.arange(first, last), [*inside, last - first])
+            self._run(workers.gather_tasks, np.arange(first, last, dtype=np.int64), [*inside, last - first])
         if out is None and len(output) > total:
             output.resize(total, refcheck=False)  # gives the rest back; nobody else has seen the array
         return output, total

@@ -32,7 +32,7 @@ class Placer:
                 source, length = self.place(scratch, texts[0], errors, threads)
                 if source is not texts[0]:
                     kept.append(source)
-                return np.array([scratch.record[dtypes.WORK_TEXT]]), np.array([length])
+                return np.array([scratch.record[dtypes.WORK_TEXT]]), np.array([length], np.int64)
         addresses, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
         kinds = np.zeros(count, np.int8)
         text.locate_list(id(texts), count, address_of(addresses), address_of(lengths), address_of(kinds))
