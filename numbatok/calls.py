@@ -58,7 +58,8 @@ def id_type_of(dtype: object, out: object, vocab_size: int) -> IdType:
         if not isinstance(out, np.ndarray):
             raise TypeError(f"out must be a NumPy array of uint32 or uint16, not {type(out).__name__}")
         if out.ndim != 1 or not out.flags.c_contiguous or not out.flags.writeable:
-            raise ValueError("out must be a one-dimensional, contiguous and writeable array")
+            given = f"of shape {out.shape}" if out.ndim != 1 else "read-only" if out.flags.c_contiguous else "with gaps"
+            raise ValueError(f"out must be a one-dimensional, contiguous and writeable array, not one {given}")
         if dtype is not None and np.dtype(dtype) != out.dtype:  # type: ignore[call-overload]
             raise ValueError(f"dtype is {np.dtype(dtype)}, but out is of {out.dtype}")  # type: ignore[call-overload]
         dtype = out.dtype

@@ -153,10 +153,12 @@ def next_added_token(view, work, trie, match, text, length, segment, floor, begi
 
     Parameters
     ----------
+    view, work : addresses of the view and of a scratch record, with the caller's actions
     trie : address of the trie's fields in the view
     match : address of four fields, of which all but the first are set where one is found: where it starts and stops,
         white space included that it takes along, and where the search goes on
     text, length : address of the text and its bytes; the scratch's tail is that of this text
+    begin : byte offset from which on it is looked for
     segment, limit : the part of the text that counts; nothing outside is looked at
     floor : where the token before stopped: white space before it is not taken along, and a token that would begin with
         such and end there is none

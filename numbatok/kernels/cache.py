@@ -112,8 +112,8 @@ def _copy_bytes(target, target_at, source, source_at, length):
 def learn(view, work, low, high, place, text, position, length):
     """Merge a pretoken that the table does not hold, and enter it at ``place``, an empty entry.
 
-    Returns how many ids, left in ``WORK_SYMBOLS``, or a NEED_ status with nothing changed. The short pretoken is merged
-    from its key, the long one from its copy in the arena: never from the text again, which may have changed.
+    Returns how many ids, left in ``WORK_SYMBOLS``, or a NEED_ status with nothing entered. What is entered is merged
+    from the short pretoken's key or the long one's copy in the arena, never from the text, which may have changed.
     """
     arena = table(work, WORK_ARENA, np.uint32)
     arena_used = field(work, WORK_ARENA_USED)
@@ -136,7 +136,6 @@ def learn(view, work, low, high, place, text, position, length):
         if arena_used + words + length * field(view, VIEW_IDS_PER_BYTE) + OUTPUT_SLACK > len(arena):
             return np.int64(NEED_ARENA)
 
-    # What is merged is the short pretoken's key, or a copy of the long one, which the arena keeps.
     address = text + position
     if length <= SHORT_KEY:
         piece = table(work, WORK_PIECE, np.uint8)

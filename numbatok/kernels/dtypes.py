@@ -30,15 +30,15 @@ ZERO = np.uint64(0)
 ONE = np.uint64(1)
 ALL_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 
-# Status of a kernel: zero or above is a result.
+# Status of a kernel: zero or above is a result. Some modules have more, from -50 on.
 NEED_OUTPUT = -1  # the ids buffer is too small
 NEED_NARROW = -2  # the narrow entries are fuller than their limit
 NEED_WIDE = -3  # the wide entries are
 NEED_ARENA = -4  # the arena is full
 NEED_BITMAP = -5  # one pretoken is longer than the bitmap reaches
 NEED_MERGE = -6  # one pretoken is longer than the merge buffers
-NEED_MARKS = -8  # the marks of failed overruns need more room
 DISALLOWED = -7  # an added token that the caller does not allow is in the text
+NEED_MARKS = -8  # the marks of failed overruns need more room
 PAUSED = -9  # WORK_LEFT bytes are done: the caller may look whether it is interrupted, and calls again
 MISSED = -10  # the scan does not come by the place where the next worker begins: WORK_POSITION is the last before
 
@@ -231,7 +231,7 @@ WORK_FIELDS = 84
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds
 
-LIST = 3
+LIST = 3  # documents of a call of one text: what is put before it, the text, what is put after
 WORK_TEXT = WORK_LIST + 1  # the address of a call's one text; its length and its end are LIST fields further each
 
 NO_UNTIL = 1 << 62

@@ -75,8 +75,8 @@ DONE = 0
 NO_ROOM = -1  # ``out`` is too short: ``stop - start + ROOM`` elements after ``at`` always do for encoding
 TOO_LONG = -2  # a pretoken is longer than the scratch was made for
 STALE = -3  # this code was compiled with another version of numbatok
-OTHER_SCRATCH = -5  # the scratch is another tokenizer's than the view
 UNKNOWN_ID = -4  # the number is the place of an id that is not in the vocabulary
+OTHER_SCRATCH = -5  # the scratch is another tokenizer's than the view
 ROOM = dtypes.OUTPUT_SLACK
 
 # After the view's fields: where decode_documents is, the six arguments that are its tables, a number of the

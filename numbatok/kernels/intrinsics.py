@@ -1,9 +1,9 @@
 """LLVM instructions that Numba has no word for. Those of vectors, and those about CPython, have modules of their own:
 ``intrinsics_vector`` and ``intrinsics_cpython``; only these three import llvmlite.
 
-Every function there is a ``numba.extending.intrinsic``: it emits a few LLVM instructions in place, needs no compiler
-besides Numba's own, and can be cached. On a target without the instruction (no AVX2, no prefetch) LLVM writes an
-equivalent sequence, so nothing here asks which processor it runs on.
+Every function in the three is a ``numba.extending.intrinsic``: it emits a few LLVM instructions in place, needs no
+compiler besides Numba's own, and can be cached. On a target without the instruction (no AVX2, no prefetch) LLVM writes
+an equivalent sequence, so nothing here asks which processor it runs on.
 
 Loads and stores do not check their index, which saves up to 4 ns a pretoken in the key loop. With
 ``NUMBA_BOUNDSCHECK=1`` the same functions check and raise IndexError, so the tests can run every kernel guarded.

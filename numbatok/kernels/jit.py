@@ -3,8 +3,8 @@
 Options, and why each is set:
 
 ``nogil=True``
-    Kernels touch no Python object, so other Python threads run meanwhile. Only the kernels that read strings through
-    the C API keep the GIL (:func:`kernel` with ``holding_gil=True``).
+    Kernels touch no Python object, so other Python threads run meanwhile. Only the kernels that read strings or make
+    lists through the C API keep the GIL (:func:`kernel` with ``holding_gil=True``).
 ``error_model="numpy"``
     Division does not test for zero; no kernel divides by a value it has not checked.
 ``no_cfunc_wrapper``, ``_nrt=False``, and for helpers ``no_cpython_wrapper``

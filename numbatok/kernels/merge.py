@@ -3,7 +3,7 @@
 Byte pair encoding replaces, again and again, the adjacent pair of symbols with the lowest rank by the symbol it makes,
 the leftmost of equal ones first, until no pair has a rank (Sennrich, Haddow and Birch, "Neural Machine Translation of
 Rare Words with Subword Units", 2016, section 3.2). Both kinds of vocabulary become one table of pairs: a merge list
-gives its pairs, a rank file every split of a token into two tokens.
+gives its pairs, a rank file every split of a token into two tokens, as far as :func:`build.enter_pairs` needs them.
 """
 
 import numpy as np

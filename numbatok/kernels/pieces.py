@@ -21,7 +21,9 @@ from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, s
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import keep_tail
 
-PEEK = 8  # bytes after the place where a walk ends that a walker may look at
+#: Bytes after the place where a walk ends that a walker may look at. (CLIP's looks 14 bytes on, but drops pieces: such
+#: texts are not listed in parts, see :func:`numbatok.counting.is_local`.)
+PEEK = 8
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64)")

@@ -45,6 +45,8 @@ def pad_rows(addresses, counts, rows, width, pad, left, output, mask):
     left : 1 where that goes before the elements, 0 where after
     output : address of uint32[rows, width]
     mask : address of uint8[rows, width], set to 1 where an element is and to 0 where the filling is
+
+    Returns 0.
     """
     begins = array_at(addresses, rows, np.int64)
     sizes = array_at(counts, rows, np.int64)

@@ -126,6 +126,7 @@ def key_pretokens(work, text, length, base, begin, count):
 
     Parameters
     ----------
+    work : address of a scratch record
     text, length : address and bytes of what may be read: 16 bytes from each pretoken's start, at least
     base : byte offset of the walk that the positions count from
     begin : number of the first pretoken; it is ``text[base + positions[begin] : base + positions[begin + 1]]``

@@ -283,8 +283,11 @@ def _last_lead(state, begin, length):
 
 
 @helper
-def _is_open(state, begin, length):
-    """Whether bytes, all but the last of which are, are the beginning of UTF-8: 1; or whole: 2; else 0."""
+def _kind_of(state, begin, length):
+    """1 where bytes are UTF-8 that ends inside a character, 2 where they are whole characters, else 0.
+
+    All but the last byte are one of both.
+    """
     lead = _last_lead(state, begin, length)
     if lead > 0:
         before = _last_lead(state, begin, lead)
@@ -305,7 +308,7 @@ def _end_run(state, first, blank, output, used):
     if at(state, first + 1) == OPEN_RUN:
         length = np.int64(at(state, first + 2)) | np.int64(at(state, first + 3)) << 8
         begin = first + RUN_HEADER
-        if _is_open(state, begin, length) == 2:
+        if _kind_of(state, begin, length) == 2:
             used = _put_stripped(state, first, blank, state, begin, length, output, used)
         else:
             put(state, first, np.uint8(0))
@@ -392,7 +395,7 @@ def decode_string_streams(
             put(state, first + 1, np.uint8(OPEN_RUN))
             put(state, first + 2, np.uint8(length & 0xFF))
             put(state, first + 3, np.uint8(length >> 8))
-            if _is_open(state, first + RUN_HEADER, length) == 0:
+            if _kind_of(state, first + RUN_HEADER, length) == 0:
                 put(state, first, np.uint8(0))
                 for _ in range(length):
                     used = _put_replacement(target, used)

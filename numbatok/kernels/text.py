@@ -1,4 +1,4 @@
-"""Where Python keeps text: addresses without copies."""
+"""Where Python keeps text: addresses without copies; and short texts, encoded by the call that finds them."""
 
 import numpy as np
 
