@@ -38,7 +38,7 @@ class BatchStreamDecoder:
         self._strings = strings
         self._decoders = [] if tables is not None else [StreamDecoder(strings) for _ in range(count)]
         self._vocab_size = strings.vocab_size
-        self._one_each = np.arange(count + 1)
+        self._one_each = np.arange(count + 1, dtype=np.int64)
         self._ends = np.zeros(count + 1, np.int64)
         # Addresses take time to ask for, and a call for few streams hardly more.
         self._one_each_address, self._ends_address = address_of(self._one_each), address_of(self._ends) + 8

@@ -16,6 +16,8 @@ _UNLISTED = (
     "[IMG] <pad> [IMG_BREAK] [IMG_END] [PREFIX] [MIDDLE] [SUFFIX] [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [TOOL_CONTENT]"
 ).split()
 
+MOST_SPECIALS = 1 << 20  # real files have a thousand; each becomes an object
+
 
 def build(settings: dict[str, Any], name: str) -> Parts:
     """The parts of a tokenizer from the value of its JSON.
@@ -29,7 +31,7 @@ def build(settings: dict[str, Any], name: str) -> Parts:
     specials = take(config, "default_num_special_tokens", int, "Tekken: config")
     entries = take(settings, "vocab", list, "Tekken")
     count = size - specials
-    if not 0 <= specials <= size < 1 << 32 or count > len(entries):
+    if not 0 <= specials <= min(size, MOST_SPECIALS) or count > len(entries):
         raise VocabularyError(
             f"Tekken: config wants {size} tokens, {specials} of them special, but vocab has {len(entries)}"
         )
