@@ -32,7 +32,7 @@ def encode_record_batch(
     output: str = "ids",
     columns: Sequence[str] | None = None,
     append_eos: bool | str | int = False,
-    dtype: npt.DTypeLike = np.uint32,
+    dtype: npt.DTypeLike | None = None,
     errors: Errors = "strict",
     add_special_tokens: bool = True,
     allowed_special: AllowedSpecial = "all",
@@ -81,7 +81,7 @@ def encode_record_batch(
     return type(batch).from_arrays([*(batch.column(name) for name in kept), ids], schema=schema)
 
 
-def list_id_type(dtype: npt.DTypeLike, vocab_size: int) -> np.dtype[Any]:
+def list_id_type(dtype: npt.DTypeLike | None, vocab_size: int) -> np.dtype[Any]:
     """The type of ids; TypeError or ValueError unless it is one of integers that holds all ids of a vocabulary."""
     try:
         wanted = np.dtype(np.uint32 if dtype is None else dtype).newbyteorder("=")

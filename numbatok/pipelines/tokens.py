@@ -5,7 +5,7 @@ import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -129,13 +129,13 @@ class TokenFiles:
 
 def _number_of(index: object, what: str, count: int, wanted: str) -> int:
     """Which of ``count`` documents or shards an index means; negative ones count from the end."""
-    if isinstance(index, bool):
-        raise TypeError(f"{wanted}, not bool")
+    if isinstance(index, bool) or not isinstance(index, SupportsIndex):
+        raise TypeError(f"{wanted}, not {type(index).__name__}")
     try:
-        return range(count)[index]  # type: ignore[index]
+        return range(count)[index]
     except IndexError:
         raise IndexError(f"{what} {index} is out of range for {many(count, what)}") from None
-    except TypeError:
+    except TypeError:  # an array of more than one element has __index__, too
         raise TypeError(f"{wanted}, not {type(index).__name__}") from None
 
 
