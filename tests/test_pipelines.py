@@ -491,7 +491,7 @@ def test_open_tokens_tells_what_is_wrong(tmp_path, small_ranks, small_merges):
         tokens[True]
     with pytest.raises(IndexError, match=r"shard 9 is out of range for 1 shard$"):
         tokens.shard(9)
-    for number in (True, "a", 0.0, None):
+    for number in (True, "a", 0.0, None, slice(1), np.arange(2), np.True_):
         with pytest.raises(TypeError, match=f"number must be an integer, not {type(number).__name__}"):
             tokens.shard(number)
     assert tokens.shard(-1) is tokens.shard(np.int64(0))

@@ -32,7 +32,7 @@ def encode_record_batch(
     output: str = "ids",
     columns: Sequence[str] | None = None,
     append_eos: bool | str | int = False,
-    dtype: npt.DTypeLike = np.uint32,
+    dtype: npt.DTypeLike | None = None,
     errors: Errors = "strict",
     add_special_tokens: bool = True,
     allowed_special: AllowedSpecial = "all",

@@ -136,6 +136,8 @@ def _number_of(index: object, what: str, count: int, wanted: str) -> int:
         return range(count)[index]
     except IndexError:
         raise IndexError(f"{what} {index} is out of range for {many(count, what)}") from None
+    except TypeError:  # an array of more than one element has __index__, too
+        raise TypeError(f"{wanted}, not {type(index).__name__}") from None
 
 
 def _mapped(path: Path, dtype: np.dtype[Any]) -> AnyIds:
