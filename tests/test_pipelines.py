@@ -999,3 +999,10 @@ def test_command_line_says_what_is_wrong(tmp_path, capsys):
     missing = tmp_path / "missing.jsonl"
     assert cli.main(["encode", str(missing), "-o", str(tmp_path / "other"), "--format", "bin"]) == 1
     assert "missing.jsonl: no such file" in capsys.readouterr().err
+
+
+def test_a_document_too_long_for_megatron() -> None:
+    """Its index has int32 lengths: a longer document is refused, not written wrong."""
+    lengths, offsets = np.array([5, 1 << 31]), np.array([0, 5, 5 + (1 << 31)])
+    with pytest.raises(ValueError, match="2147483648 ids"):
+        writers._megatron_index(lengths, offsets, np.dtype("<u2"))

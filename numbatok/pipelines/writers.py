@@ -202,8 +202,13 @@ MEGATRON_CODES = {np.dtype("<u2"): 8, np.dtype("<u4"): 4}  # it has int32, of th
 
 
 def _megatron_index(lengths: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64], dtype: np.dtype[Any]) -> bytes:
-    """The ``.idx`` file: each document is one sequence."""
+    """The ``.idx`` file: each document is one sequence. ValueError for one that its int32 lengths do not hold."""
     count = len(lengths)
+    if count and lengths.max() > np.iinfo(np.int32).max:
+        raise ValueError(
+            f"a document has {lengths.max()} ids, and Megatron-LM's index holds lengths below 2^31 only: "
+            "take another output_format, or cut the document"
+        )
     return b"".join(
         [
             MEGATRON_MAGIC,
