@@ -316,15 +316,15 @@ def test_dropout_draws_anew_each_time_and_can_be_seeded() -> None:
     """No cache answers, whatever the length; the same seed gives the same ids."""
     tokenizer = tokenizer_of(WORD_IDS, WORD_MERGES, "byte", dropout=0.98)
     for text in (WORD, WORD * 2, WORD * 30, WORD * 100):
-        engine_of(tokenizer).seed(5)
+        engine_of(tokenizer).scratches.seed(5)
         seen = [tuple(tokenizer.encode(text).tolist()) for _ in range(50)]
         assert len(set(seen)) > 2
         assert {"".join(OF_ID[id] for id in ids) for ids in seen} == {text}
         assert engine_of(tokenizer).scratches.idle[0].record[dtypes.WORK_MISSES] == 50
-        engine_of(tokenizer).seed(5)
+        engine_of(tokenizer).scratches.seed(5)
         assert [tuple(tokenizer.encode(text).tolist()) for _ in range(50)] == seen
     for seed in (6, None, None):
-        engine_of(tokenizer).seed(seed)
+        engine_of(tokenizer).scratches.seed(seed)
         assert tuple(tokenizer.encode(WORD * 100).tolist()) not in seen
 
 

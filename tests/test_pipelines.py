@@ -483,7 +483,7 @@ def test_open_tokens_tells_what_is_wrong(tmp_path, small_ranks, small_merges):
     tokens = numbatok.open_tokens(out / "manifest.json")
     with pytest.raises(IndexError, match="document 65"):
         tokens[len(TEXTS)]
-    with pytest.raises(IndexError, match="shard 1 is not in these 1 shards"):
+    with pytest.raises(IndexError, match="shard 1 is out of range for 1 shard"):
         tokens.shard(1)
     with pytest.raises(TypeError, match="integer or a slice"):
         tokens["a"]

@@ -130,7 +130,7 @@ class TokenFiles:
 
 def _number_of(index: object, what: str, count: int, wanted: str) -> int:
     """Which of ``count`` documents or shards an index means; negative ones count from the end."""
-    if isinstance(index, bool) or not isinstance(index, SupportsIndex):
+    if isinstance(index, bool | np.bool_) or not isinstance(index, SupportsIndex):
         raise TypeError(f"{wanted}, not {type(index).__name__}")
     try:
         return range(count)[index]
