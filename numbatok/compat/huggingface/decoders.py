@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import numpy as np
+
 from numbatok.compat.huggingface.absent import refuse
 from numbatok.compat.huggingface.inputs import as_ids, is_sequence
 from numbatok.compat.huggingface.settings import checked_flag
@@ -38,6 +40,8 @@ class DecodeStream:
             text = tokenizer.decode(self._ids, self._skips)
             if not text.endswith(_REPLACEMENT):
                 self._prefix, self._known = text, len(self._ids)
+        if isinstance(id, np.bool_):  # with NumPy before version 2 it is an integer, but not to the reference here
+            raise TypeError("id must be an integer or several, not bool_")
         try:
             self._ids += as_ids(id if is_sequence(id) else [id]).tolist()
         except OverflowError as error:

@@ -37,8 +37,6 @@ def checked_side(direction: str) -> Side:
 def checked_count(name: str, value: object, most: int = (1 << 64) - 1) -> int:
     """A number as Rust takes it: TypeError for what is no integer, OverflowError below 0 or above ``most``."""
     try:
-        if isinstance(value, np.bool_):  # an integer to NumPy before version 2
-            raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
