@@ -41,7 +41,10 @@ def stored(path: Path) -> list[dict]:
 
 
 def texts(cell: dict) -> list[tuple[str, ...]]:
-    """The outputs of a cell as people see them: HTML where there is some, else text; of images that there is one."""
+    """The outputs of a cell as people see them: HTML where there is some, else text; of images that there is one.
+
+    What a cell prints comes in one piece or several, as it happens: it is joined.
+    """
     found = []
     for output in cell["outputs"]:
         data = output.get("data", {})
@@ -49,8 +52,12 @@ def texts(cell: dict) -> list[tuple[str, ...]]:
             found.append(("image",))
         elif "text/html" in data:
             found.append(("html", "".join(data["text/html"])))
+        elif "text" in output and found and found[-1][0] == "printed":
+            found[-1] = "printed", found[-1][1] + "".join(output["text"])
+        elif "text" in output:
+            found.append(("printed", "".join(output["text"])))
         else:
-            found.append(("text", "".join(output["text"] if "text" in output else data["text/plain"])))
+            found.append(("text", "".join(data["text/plain"])))
     return found
 
 
