@@ -88,7 +88,6 @@ class Bytes:
         try:
             self.engine._count_all(self.scratch, *places, len(begins), int(lengths.max(initial=0)))
         except DisallowedToken as found:
-            self.scratch.record[dtypes.WORK_COUNT_ONLY] = 0  # whoever catches it goes on with the scratch
             raise self._raise_at(found, int(begins[found.document])) from None
         last[1:] -= last[:-1].copy()
         return last

@@ -342,11 +342,13 @@ class Engine:
         """Encode documents, keeping only how many ids there are: none are returned."""
         scratch.expect(total)
         scratch.record[dtypes.WORK_COUNT_ONLY] = 1
-        while (status := self._encode(scratch.address, addresses, lengths, ends, count)) < 0:
-            self._mend(scratch, status, self._part_done(scratch, count, total))
-            if check:
-                check()
-        scratch.record[dtypes.WORK_COUNT_ONLY] = 0
+        try:
+            while (status := self._encode(scratch.address, addresses, lengths, ends, count)) < 0:
+                self._mend(scratch, status, self._part_done(scratch, count, total))
+                if check:
+                    check()
+        finally:  # who catches a refused token may go on with the scratch
+            scratch.record[dtypes.WORK_COUNT_ONLY] = 0
         scratch.use_small_output()
         scratch.shrink()
         return np.empty(0, np.uint32)
