@@ -68,6 +68,8 @@ def write(folder: Path) -> None:
     pdoc.render.configure(show_source=False, search=False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        # Run in the repository with numbatok installed, pdoc asks which of the two is meant: the one that is imported.
+        warnings.filterwarnings("ignore", "'numbatok.*may refer to either the installed", RuntimeWarning)
         pdoc.pdoc(*MODULES, output_directory=folder)
 
 
