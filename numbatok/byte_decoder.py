@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,7 @@ from numbatok.parallel import call_rows, threads_for
 from numbatok.threads import parallel_region, threads_of
 from numbatok.vocabulary import Vocabulary
 
-DecodeList = Callable[[list[Any], bool], bytes | None]
+DecodeList = Callable[[object], bytes | None]
 MOST_ID_TABLE = 1 << 24  # ids below this, or four times the tokens, are decoded through a table by id
 
 
@@ -97,17 +96,14 @@ class ByteDecoder:
         return output, ends
 
     @functools.cached_property
-    def decode_list(self) -> DecodeList:
-        """``decode_list(ids, skip_special_tokens)``: the bytes of a list; None where :meth:`decode` has to look."""
-        kernel, id_of, direct = lists.decode_list.entry, id, self.is_direct
-        plain, skipping = map(address_of, self._records)
-
-        def decode_list(ids: list[Any], skip_special_tokens: bool) -> bytes | None:
-            made: list[bytes] = []
-            status = kernel(id_of(ids), skipping if skip_special_tokens else plain, id_of(made)) if direct else -1
-            return made[0] if status == 0 else None
-
-        return decode_list
+    def list_decoders(self) -> tuple[DecodeList, DecodeList]:
+        """What gives the bytes of a list of ids, or None where :meth:`decode` has to look: the second skips special
+        tokens.
+        """
+        if not self.is_direct:
+            return _nothing, _nothing
+        plain, skipping = (lists.decode_list.bound_to(record, kept=self) for record in self._records)
+        return plain, skipping
 
     def rows_of(self, ids: Ids) -> Ids:
         """The rows of ids in the tables: the ids themselves, or their places where they are far apart."""
@@ -170,6 +166,10 @@ class ByteDecoder:
             return None
         ends += np.repeat(np.append(begins, 0), np.append(np.diff(firsts), 1))
         return output, ends[np.searchsorted(edges, offsets[1:]) - 1]
+
+
+def _nothing(_: object) -> None:
+    """What decodes no list."""
 
 
 def _check(result: int) -> None:

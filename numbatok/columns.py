@@ -330,22 +330,18 @@ def _dictionary_spans(array: Any) -> _Spans:
 
 # --- NumPy ---
 
-# Places of functions in NumPy's table of C functions, as its header numpy/__multiarray_api.h numbers them for good.
-_NPY_STRING_LOAD, _NPY_STRING_ACQUIRE, _NPY_STRING_RELEASE = 313, 316, 318
-
 
 def _of_string_dtype(array: npt.NDArray[Any]) -> Column:
     """A column with a copy of the strings of an array of StringDType."""
+    from numbatok import numpy_functions
     from numbatok.kernels.text import copy_strings
 
     if array.ndim != 1:
         raise TypeError(f"texts must be a one-dimensional array of strings, not one of {array.ndim} dimensions")
-    capsule = import_module("numpy._core._multiarray_umath")._ARRAY_API
-    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = ctypes.cast(pointer_of(capsule, None), ctypes.POINTER(ctypes.c_void_p))
-    acquire = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(table[_NPY_STRING_ACQUIRE])
-    release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(table[_NPY_STRING_RELEASE])
+    function = numpy_functions.address_of_function
+    load = function(numpy_functions.STRING_LOAD)
+    acquire = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(function(numpy_functions.STRING_ACQUIRE))
+    release = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(function(numpy_functions.STRING_RELEASE))
     lengths, unpacked = np.empty(len(array), np.int64), np.empty(2, np.int64)
     data = np.empty(0, np.uint8)
     copy_strings.compiled()  # before the lock is taken: it takes seconds
@@ -353,7 +349,7 @@ def _of_string_dtype(array: npt.NDArray[Any]) -> Column:
     def copy(output: int) -> int:
         first = address_of(array), array.strides[0], len(array)
         places = address_of(unpacked), address_of(lengths), output
-        return int(copy_strings(table[_NPY_STRING_LOAD], allocator, *first, *places))
+        return int(copy_strings(load, allocator, *first, *places))
 
     allocator = acquire(array.dtype)
     try:

@@ -1,6 +1,7 @@
 """What one caller works in: buffers, the cache table, and how they grow. One caller at a time holds a scratch."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numbatok.caches import CacheBudget
 from numbatok.documents import Around
 from numbatok.ids import Ids
 from numbatok.kernels import cache, dtypes, text
+from numbatok.kernels.jit import Method
 from numbatok.memory import address_of, zeros
 
 NARROW_ENTRIES = 1 << 11  # of a new scratch: 32 KiB
@@ -33,6 +35,10 @@ _MERGE_BUFFERS = (
     (dtypes.WORK_PREVIOUS, np.int32, 1),
     (dtypes.WORK_HEAP, np.uint64, 2),
 )
+
+
+def _nothing(_: object) -> None:
+    """What a scratch runs before it is prepared."""
 
 
 class Scratch:
@@ -60,11 +66,6 @@ class Scratch:
         self.small_output = np.empty(text.SHORT_TEXT + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         self._wave_output: npt.NDArray[np.generic] = self.small_output
         self.use_small_output()
-        # Where kernels.lists puts what it makes. CPython gives a list's memory back, and takes it again for the next
-        # item, where fewer than half of its places are used: with eight items it does not, which saves 0.03 us a call.
-        self.made: list[Any] = [None] * 8
-        self.listing = self.record[dtypes.WORK_LISTING : dtypes.WORK_LISTING + 3]
-        self.listing[2] = id(self.made)
         #: What :mod:`numbatok.offsets` keeps here for short texts: (address, array) of a plan, and what these point to.
         self.plans: dict[tuple[bool, str], tuple[int, npt.NDArray[np.int64]]] = {}
         self.kept_plans: list[npt.NDArray[np.int64]] = []
@@ -76,7 +77,9 @@ class Scratch:
         self.around: Around | None = None
         self.actions: npt.NDArray[np.uint8] | None = None
         self.owner = 0  # the thread that had it last for a text that was not short
-        self.prepared_for: object = None  # what has set both, and finds them as they were
+        self.prepared_for: object = None  # what has called :meth:`prepare`, and finds all as it was
+        self.run: Callable[[Any], Any] = _nothing
+        self._methods: dict[Method, Callable[[Any], Any]] = {}
         self.budget = budget
         self._make_table(NARROW_ENTRIES, WIDE_ENTRIES)
         if budget is not None:
@@ -97,6 +100,23 @@ class Scratch:
     def use_small_output(self) -> None:
         """Let ids go to the scratch's own buffer, not to a call's."""
         self.set_table(dtypes.WORK_OUTPUT, self.small_output)
+
+    def prepare(
+        self,
+        caller: object,
+        method: Method,
+        actions: npt.NDArray[np.uint8],
+        around: Around,
+        listing: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Make ready to :attr:`run` a method for a caller, time after time; ``listing`` as in :mod:`kernels.lists`."""
+        self.set_actions(actions)
+        self.set_around(around)
+        self.record[dtypes.WORK_LISTING : dtypes.WORK_LISTING + 2] = listing
+        if method not in self._methods:
+            self._methods[method] = method.bound_to(self.record)
+        self.run = self._methods[method]
+        self.prepared_for = caller
 
     def set_actions(self, actions: npt.NDArray[np.uint8]) -> None:
         """Say what is to be done at each added token: ADDED_AS_TEXT, ADDED_AS_TOKEN or ADDED_REFUSED."""

@@ -3,6 +3,7 @@
 import os
 import random
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,15 +25,14 @@ class Scratches:
 
     Attributes
     ----------
-    idle : those that nobody uses now, the one put back last at the end; no more than ``most_idle``
+    idle : those that nobody uses now, the one put back last at the end; of too many the others are dropped
     """
 
     def __init__(self, view: npt.NDArray[np.int64], cache_budget: int | None = None) -> None:
         self._view = view
         self._budget = CacheBudget(cache_budget)
         self._seeds = random.Random()
-        self.idle: list[Scratch] = []
-        self.most_idle = 2 * (os.cpu_count() or 1)
+        self.idle: deque[Scratch] = deque(maxlen=2 * (os.cpu_count() or 1))
 
     def take(self) -> Scratch:
         """The scratch that was put back last, or a new one."""
@@ -45,8 +45,7 @@ class Scratches:
 
     def put_back(self, scratch: Scratch) -> None:
         """Let others have a scratch. After an exception it is not put back: it may be half changed."""
-        if len(self.idle) < self.most_idle:
-            self.idle.append(scratch)
+        self.idle.append(scratch)
 
     @contextmanager
     def one(self) -> Iterator[Scratch]:

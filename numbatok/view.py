@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from numbatok import numpy_functions
 from numbatok.added_tokens import Trie
 from numbatok.kernels import added, build, cache, cuts, dtypes, encode, merge, spans
 from numbatok.loading import byte_level
@@ -104,6 +105,10 @@ def view_of(parts: Parts, regex_rule: "RegexRule | None" = None) -> View:
     view[dtypes.VIEW_FURTHER] = cache.look_further.address
     view[dtypes.VIEW_FINDER] = added.next_added_token.address
     view[dtypes.VIEW_ENCODER] = encode.encode_documents.address
+    view[dtypes.VIEW_NEW_ARRAY] = numpy_functions.address_of_function(numpy_functions.NEW_ARRAY)
+    view[dtypes.VIEW_ARRAY_KIND] = id(np.ndarray)
+    view[dtypes.VIEW_ID_TYPE] = np.dtype(np.uint32).num
+    view[dtypes.VIEW_ARRAY_DATA] = numpy_functions.ARRAY_DATA
     _fill_vocabulary(view, parts.vocabulary)
     _fill_options(view, parts.vocabulary)
     _fill_rule(view, parts.rule if regex_rule is None else ())

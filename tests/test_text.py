@@ -2,17 +2,20 @@
 
 import array
 import ctypes
+import gc
 import mmap
 import random
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import small
 import texts
 from numbatok.kernels import dtypes, text, utf8
-from support import address_of, array_of, new_scratch
+from support import address_of, array_of, engine_of, new_scratch
 
 
 def first_invalid(content: bytes) -> int:
@@ -288,3 +291,63 @@ def test_a_long_str_is_never_changed(small_ranks) -> None:
     small_ranks.encode_batch([source])
     assert source == copy
     assert hash(source) == hash(copy)
+
+
+@pytest.mark.parametrize("characters", [0, 1, 3, 4, 5, 300, 3_000, 70_000])
+def test_an_array_made_by_a_kernel(small_ranks, characters: int) -> None:
+    """It is an array as NumPy itself makes them, owned by whoever gets it, and freed with the last reference."""
+    source = ("ab é" * characters)[:characters]
+    expected = small_ranks.encode_batch([source] * 40)[0]
+    ids = small_ranks.encode(source)
+    assert type(ids) is np.ndarray
+    assert ids.dtype is expected.dtype
+    assert ids.tolist() == expected.tolist()
+    assert ids.flags.owndata
+    assert ids.flags.writeable
+    assert ids.flags.c_contiguous
+    assert ids.base is None
+    assert sys.getrefcount(ids) == 2
+    ids[:] = 0
+    assert small_ranks.encode(source).tolist() == expected.tolist()
+    for call in (small_ranks.encode, small_ranks.count):
+        call(source)
+        references, blocks = sys.getrefcount(source), sys.getallocatedblocks()
+        for _ in range(100):
+            call(source)
+        assert sys.getrefcount(source) == references
+        assert sys.getallocatedblocks() - blocks < 50
+
+
+def test_methods_outlive_what_they_belong_to() -> None:
+    """A built-in function made of a kernel keeps all that it is called with."""
+    tokenizer = small.by_ranks()
+    ids = tokenizer.encode("ab").tolist()
+    decode = engine_of(tokenizer).decoder.list_decoders[False]
+    del tokenizer
+    gc.collect()
+    assert decode(ids) == b"ab"
+    for wrong in ((), "ab", None, [None], [-1], [1 << 70], [10**6]):
+        assert decode(wrong) is None
+    for arguments in ((), ([], [])):
+        with pytest.raises(TypeError, match="exactly one argument"):
+            decode(*arguments)
+
+
+@pytest.mark.parametrize("others", [[], ["x" * 70_000], [b"bytes"], ["\ud800"], ["ab"] * 40])
+def test_few_texts(small_ranks, others: list[str | bytes]) -> None:
+    """A batch of few texts is encoded as one of many is, whatever is among them."""
+    documents = ["Hello", "", "wörld ☃ ", *others]
+    many = small_ranks.encode_batch(documents * 40)
+    few, counts = small_ranks.encode_batch(documents), small_ranks.count_batch(documents)
+    assert few.tolist() == many[: len(documents)].tolist()
+    assert few.ids.dtype == np.uint32
+    assert few.offsets.dtype == counts.dtype == np.int64
+    assert counts.tolist() == few.lengths.tolist()
+    half = small_ranks.encode_batch(documents, dtype=np.uint16)
+    assert half.ids.dtype == np.uint16
+    assert half.tolist() == few.tolist()
+    out = np.empty(len(few.ids), np.uint32)
+    assert np.shares_memory(small_ranks.encode_batch(documents, out=out).ids, out)
+    assert out.tolist() == few.ids.tolist()
+    with pytest.raises(ValueError, match=f"out has room for {len(out) - 1} ids, but the texts have {len(out)}"):
+        small_ranks.encode_batch(documents, out=out[1:])

@@ -159,7 +159,11 @@ VIEW_SCAN_LIMIT = 106  # up to this many symbols are merged by the scan
 VIEW_COARSE = 107  # 1 where a fresh walk goes on alike only from starts that a walk with WORK_COARSE marks
 VIEW_LONGEST_ADDED = 108  # bytes of the longest added token
 VIEW_FIRST_MERGED = 109  # what a merge makes is its rank and so much, or, if -1, in VIEW_MERGED
-VIEW_FIELDS = 110
+VIEW_NEW_ARRAY = 110  # address of NumPy's PyArray_New ...
+VIEW_ARRAY_KIND = 111  # ... of its type of arrays ...
+VIEW_ID_TYPE = 112  # ... its number for uint32 ...
+VIEW_ARRAY_DATA = 113  # ... and where in an array object the address of its items stands
+VIEW_FIELDS = 114
 
 EDGE_WORDS = 16
 
@@ -226,7 +230,7 @@ WORK_TASK = 78  # of a worker in a parallel call: the task that is not yet done,
 WORK_STATUS = 79  # ... and what it needs for that
 WORK_STOP = 80  # address of an int64 that is not 0 where a call is to return PAUSED soon
 WORK_LISTING = 81  # what kernels.lists makes lists of: see there
-WORK_FIELDS = 84
+WORK_FIELDS = 83
 
 TAIL_BYTES = 192
 TAIL_KEPT = 64  # bytes of the text's end that the tail holds

@@ -60,12 +60,15 @@ def list_item(typingctx, list_id, index):
 
 @intrinsic
 def list_size(typingctx, list_id):
-    """``len`` of the list whose ``id`` is ``list_id``."""
+    """``len`` of the list whose ``id`` is ``list_id``; a negative number for another type."""
     signature = types.int64(types.int64)
 
     def codegen(context, builder, signature, args):
         owner = builder.inttoptr(args[0], BYTE_POINTER)
-        return _python_call(builder, "PyList_Size", I64, [(BYTE_POINTER, owner)])
+        size = _python_call(builder, "PyList_Size", I64, [(BYTE_POINTER, owner)])
+        with cgutils.if_unlikely(builder, builder.icmp_signed("<", size, ir.Constant(I64, 0))):
+            _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
+        return size
 
     return signature, codegen
 
@@ -81,6 +84,17 @@ def int_value(typingctx, object_id):
         with cgutils.if_unlikely(builder, builder.icmp_signed("==", value, ir.Constant(I64, -1))):
             _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
         return value
+
+    return signature, codegen
+
+
+@intrinsic
+def new_int(typingctx, value):
+    """``id`` of an ``int``; owned. It is 0, with an exception set, where memory is short."""
+    signature = types.int64(types.int64)
+
+    def codegen(context, builder, signature, args):
+        return builder.ptrtoint(_python_call(builder, "PyLong_FromLongLong", BYTE_POINTER, [(I64, args[0])]), I64)
 
     return signature, codegen
 
@@ -133,6 +147,39 @@ def new_bytes(typingctx, size):
         with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", made, ir.Constant(I64, 0))):
             _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
         return made
+
+    return signature, codegen
+
+
+@intrinsic
+def new_array(typingctx, maker, kind, item_type, length):
+    """``id`` of a new one-dimensional array; owned. It is 0, with an exception set, where memory is short.
+
+    ``maker`` is the address of NumPy's ``PyArray_New``, ``kind`` that of the type it makes, ``item_type`` the number of
+    the items' type.
+    """
+    signature = types.int64(types.int64, types.int64, types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        shape = cgutils.alloca_once_value(builder, args[3])
+        parameters = [I64, I32, I64.as_pointer(), I32, I64, I64, I32, I32, I64]
+        function_type = ir.FunctionType(I64, parameters)
+        function = builder.inttoptr(args[0], function_type.as_pointer())
+        one, none, no_address = ir.Constant(I32, 1), ir.Constant(I32, 0), ir.Constant(I64, 0)
+        number = builder.trunc(args[2], I32)
+        # Strides, data, size of an item, flags and owner: as they are by default.
+        return builder.call(function, [args[1], one, shape, number, no_address, no_address, none, none, no_address])
+
+    return signature, codegen
+
+
+@intrinsic
+def none(typingctx):
+    """``id(None)``; owned."""
+    signature = types.int64()
+
+    def codegen(context, builder, signature, args):
+        return builder.ptrtoint(context.get_python_api(builder).make_none(), I64)
 
     return signature, codegen
 

@@ -8,7 +8,8 @@ Options, and why each is set:
 ``error_model="numpy"``
     Division does not test for zero; no kernel divides by a value it has not checked.
 ``no_cfunc_wrapper``, ``_nrt=False``, and for helpers ``no_cpython_wrapper``
-    Nothing calls kernels through C, counts references in them, or calls a helper from Python: a sixth less to compile.
+    Nothing calls kernels through C (but those of :func:`method`), counts references in them, or calls a helper from
+    Python: a sixth less to compile.
 ``parallel=True``
     For the one kernel that starts workers (``kernel(..., parallel=True)``): its compiling starts Numba's threads.
 no ``fastmath``, no ``inline``
@@ -20,6 +21,7 @@ key holds the options, and data files carry the digest in their name, so a reade
 It also reads what was compiled where this user cannot write, as in a container image, which Numba's does not.
 """
 
+import ctypes
 import functools
 import hashlib
 import importlib
@@ -31,13 +33,15 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
+import numpy.typing as npt
 from numba.core import config as _config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 from numba.core.registry import cpu_target
 
 from numbatok import notices
 from numbatok.locks import building, taken_by_fork
-from numbatok.memory import without_collection
+from numbatok.memory import address_of, without_collection
 
 config: Any = _config  # its attributes are made from the environment, out of a type checker's sight
 njit: Any = numba.njit  # takes options that its annotations leave out
@@ -241,6 +245,53 @@ class Kernel:
         dispatcher.compile(self.signature)
         dispatcher.disable_compile()
         return dispatcher
+
+
+class _MethodDef(ctypes.Structure):
+    """CPython's ``PyMethodDef``."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_METH_O = 8  # of CPython: a function of one argument
+
+
+class Method(Kernel):
+    """A kernel that CPython calls itself, with a record's address and one argument, and that returns an object."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function, "int64(int64, int64)", holding_gil=True, parallel=False)
+        self._options["no_cfunc_wrapper"] = False
+
+    @functools.cached_property
+    def _definition(self) -> _MethodDef:
+        (result,) = self.compiled().overloads.values()
+        address = result.library.get_pointer_to_function(result.fndesc.llvm_cfunc_wrapper_name)
+        return _MethodDef(self.name.encode(), address, _METH_O, None)
+
+    def bound_to(self, record: npt.NDArray[np.int64], kept: object = None) -> Callable[[Any], Any]:
+        """A built-in function of one argument: the kernel with an ``int``, the record's address, as its first.
+
+        The function keeps the record alive, and ``kept``, which has what the record points to.
+        """
+        make = ctypes.pythonapi.PyCFunction_NewEx
+        make.restype, make.argtypes = ctypes.py_object, [ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.py_object]
+        # The third argument is meant for the function's module: it lives as long as the function.
+        bound: Callable[[Any], Any] = make(self._definition, address_of(record), (self._definition, record, kept))
+        return bound
+
+
+def method(function: Callable[..., Any]) -> Method:
+    """Decorate a kernel that takes the ``id`` of an ``int``, an address, and that of an argument.
+
+    It returns the ``id`` of an object that is the caller's then, or 0 with an exception set.
+    """
+    return Method(function)
 
 
 def kernel(

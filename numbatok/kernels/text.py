@@ -7,27 +7,36 @@ from numbatok.kernels.dtypes import (
     ANY_TEXT,
     AT_BEGINNING,
     LIST,
+    VIEW_ARRAY_DATA,
+    VIEW_ARRAY_KIND,
     VIEW_CHANGES,
     VIEW_ENCODER,
+    VIEW_ID_TYPE,
+    VIEW_NEW_ARRAY,
     WORK_DOCUMENT,
     WORK_LIST,
     WORK_LIST_COUNT,
     WORK_LIST_FIRST,
+    WORK_OUTPUT,
     WORK_OUTPUT_USED,
     WORK_POSITION,
     WORK_TEXT,
     WORK_VIEW,
 )
-from numbatok.kernels.intrinsics import array_at, at, call_c, call_kernel, field, prefetch, put, set_field
+from numbatok.kernels.intrinsics import array_at, at, call_c, call_kernel, field, prefetch, put, set_field, table
 from numbatok.kernels.intrinsics_cpython import (
     characters_of_str,
+    int_value,
     list_item,
     memory_of_bytes,
+    new_array,
+    new_int,
+    none,
     release_gil,
     take_gil,
     utf8_of_str,
 )
-from numbatok.kernels.jit import helper, kernel
+from numbatok.kernels.jit import helper, kernel, method
 
 IS_STR = 0
 IS_BYTES = 1
@@ -122,6 +131,31 @@ def encode_text(object_id, work):
     nothing done, for all else.
     """
     return encode_short(object_id, work)
+
+
+@method
+def encode_to_array(owner, object_id):
+    """The ids of a ``str`` as a new array, by the scratch record ``owner``; None where encode_text returns a status."""
+    work = int_value(owner)
+    count = encode_short(object_id, work)
+    if count < 0:
+        return none()
+    view = field(work, WORK_VIEW)
+    made = new_array(field(view, VIEW_NEW_ARRAY), field(view, VIEW_ARRAY_KIND), field(view, VIEW_ID_TYPE), count)
+    if made == 0:
+        return made
+    ids = table(work, WORK_OUTPUT, np.uint32)
+    target = array_at(field(made + field(view, VIEW_ARRAY_DATA), 0), count, np.uint32)
+    for i in range(count):
+        put(target, i, at(ids, i))
+    return made
+
+
+@method
+def count_ids(owner, object_id):
+    """How many ids a ``str`` has; None as :func:`encode_to_array`."""
+    count = encode_short(object_id, int_value(owner))
+    return none() if count < 0 else new_int(count)
 
 
 @kernel("int64(int64, int64)", holding_gil=True)

@@ -210,9 +210,9 @@ class Model:
         return None if any(step["type"] == "ByteLevel" for step in flat(decoder, "decoder", "decoders")) else ""
 
     @functools.cached_property
-    def _decode_list(self) -> DecodeList | None:
-        """What gives the bytes of a list of ids, if texts are made of bytes."""
-        return self.engine.decoder.decode_list if self.joint is None and not self.parts.decoder else None
+    def _list_decoders(self) -> tuple[DecodeList, DecodeList] | None:
+        """What gives the bytes of a list of ids, if texts are made of bytes; the second skips special tokens."""
+        return self.engine.decoder.list_decoders if self.joint is None and not self.parts.decoder else None
 
     @functools.cached_property
     def _known(self) -> Ids:
@@ -220,8 +220,8 @@ class Model:
 
     def decode(self, ids: Any, skip_special_tokens: bool) -> str:
         """The text of ids; those that no token has are passed over. TypeError or OverflowError for what are none."""
-        if type(ids) is list and (decode_list := self._decode_list) is not None:
-            data = decode_list(ids, skip_special_tokens)
+        if type(ids) is list and (list_decoders := self._list_decoders) is not None:
+            data = list_decoders[bool(skip_special_tokens)](ids)
             if data is not None:
                 return data.decode("utf-8", "replace")
         array = as_ids(ids)

@@ -30,6 +30,7 @@ from numbatok.threads import get_num_threads
 from numbatok.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
+    from numbatok.byte_decoder import DecodeList
     from numbatok.lists import ListEncoder
 
 __all__ = ["Encoding", "raise_disallowed_special_token"]
@@ -133,7 +134,7 @@ class Encoding:
         # What the usual calls come down to, once the compiled side is there.
         self._ordinary: Callable[[str], list[int]] = self._first_ordinary
         self._refusing: Callable[[str], list[int]] = self._first_refusing
-        self._decode_list: Callable[[list[Any], bool], bytes | None] = self._first_decode_list
+        self._decode_list: DecodeList = self._first_decode_list
 
     def _start(self) -> "ListEncoder":
         """The compiled side, with what it has to do in the usual calls."""
@@ -157,10 +158,10 @@ class Encoding:
             self._refusing = functools.partial(self._encode, allowed_special=NOTHING, disallowed_special=_ALL)
         return self._refusing(text)
 
-    def _first_decode_list(self, tokens: list[Any], skip_special_tokens: bool) -> bytes | None:
+    def _first_decode_list(self, tokens: object) -> bytes | None:
         """The bytes of a list of ids, or None."""
-        self._decode_list = self._start().engine.decoder.decode_list
-        return self._decode_list(tokens, skip_special_tokens)
+        self._decode_list = self._start().engine.decoder.list_decoders[False]
+        return self._decode_list(tokens)
 
     def __repr__(self) -> str:
         return f"<Encoding {self.name!r}>"
@@ -317,7 +318,7 @@ class Encoding:
         >>> encoding.decode_bytes([31373, 995])
         b'hello world'
         """
-        if type(tokens) is list and (data := self._decode_list(tokens, False)) is not None:
+        if type(tokens) is list and (data := self._decode_list(tokens)) is not None:
             return data
         ids = _as_array(tokens)
         if not ids:
@@ -334,7 +335,7 @@ class Encoding:
         >>> encoding.decode([31373, 995])
         'hello world'
         """
-        data = self._decode_list(tokens, False) if type(tokens) is list else None
+        data = self._decode_list(tokens) if type(tokens) is list else None
         return (self.decode_bytes(tokens) if data is None else data).decode("utf-8", errors)
 
     def decode_single_token_bytes(self, token: int) -> bytes:
