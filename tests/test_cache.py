@@ -168,4 +168,4 @@ def test_moving_entries_moves_all() -> None:
     fresh = scratch._arrays[dtypes.WORK_TABLE]
     narrow = fresh[dtypes.NARROW_BASE : scratch._wide_base()].reshape(-1, dtypes.NARROW_WORDS)
     wide = fresh[scratch._wide_base() :].reshape(-1, dtypes.WIDE_WORDS)
-    assert np.count_nonzero(narrow[:, 0]) + np.count_nonzero(wide[:, 2]) == in_use > 50
+    assert np.count_nonzero(narrow[:, 0]) + np.count_nonzero(wide[:, 3]) == in_use > 50

@@ -12,15 +12,16 @@ The cache is one uint64 array with two tables of entries, open addressing each. 
 most 7 bytes, takes 16 bytes, a *wide* one 32, so that the frequent pretokens of a text take few cache lines::
 
     narrow  | key            | ids            |
-    wide    | key, low       | ids            | key, high      | more ids       |
+    wide    | key, low       | ids            | more ids       | key, high      |
 
 A pretoken of at most 15 bytes *is* its key: its bytes, zeros, and its length in the top byte (of the one word, or of
 the high one), so that a zero there marks an empty entry. A longer one has a 64-bit hash as its low word and LONG_KEY
 plus its length as the high one; its bytes stand in the arena, before its ids, and a match is only a match when they are
 equal too. The word of ids is::
 
-    bits 0..27  id 0            | 32..59  id 1  | 60..63  count      1 or 2; 3 or 4 with "more ids"
-    bits 0..31  arena position  | 32..59  count | 60..63  IN_ARENA   more ids, an id above 2^28, or a long key
+    bits 0..27  id 0           | 32..59  id 1  | 60..63  count     1 or 2; 3 or 4 with "more ids"
+    bits 0..31  arena position |               | 60..63  count     3 or 4 of a narrow entry
+    bits 0..31  arena position | 32..59  count | 60..63  IN_ARENA  more ids, an id above 2^28, a long key
 """
 
 import numpy as np
@@ -77,7 +78,7 @@ CLASS_TABLE_SIZE = 1 << 21  # every value that four bytes can spell, valid or no
 RESTLESS = 255
 
 # Stage 2: pretokens are keyed, prefetched and probed in groups of this many.
-GROUP = 64
+GROUP = 128
 NARROW_KEY = 7  # longest pretoken in a narrow entry
 SHORT_KEY = 15  # longest pretoken that is its own key
 LONG_KEY = np.uint64(0xFF << 56)
@@ -89,6 +90,7 @@ NARROW_BASE = 4  # the narrow entries begin after four words of zeros
 NARROW_WORDS = 2
 WIDE_WORDS = 4
 INLINE_IDS = 2  # ids in one word
+FEW_IDS = 4  # ids that are put out at once, whatever their number
 LARGEST_INLINE = (1 << 28) - 1
 IN_ARENA = 15
 OUTPUT_SLACK = 4  # elements that storing an entry's ids may write past their count
@@ -211,7 +213,7 @@ WORK_DONE = 43  # pretokens of a group looked up before a NEED_ status
 WORK_PIECES = 44  # statistics, since the scratch was made: pretokens seen ...
 WORK_MISSES = 45  # ... those not found in the cache ...
 WORK_MERGED_BYTES = 46  # ... and the bytes that were merged for them
-WORK_FROM_ARENA = 47  # pretokens of the last group whose ids came from the arena
+WORK_FROM_ARENA = 47  # pretokens of the last group with more than INLINE_IDS ids, most of them from the arena
 WORK_RESUME = 48  # ... and the start of the first pretoken from there on that is not yet put out
 WORK_SEGMENT = 49  # where the text between two raw added tokens begins that holds WORK_POSITION
 WORK_TRIES_OFF = 50  # 1: raw added tokens are not looked for, 2: no added tokens are

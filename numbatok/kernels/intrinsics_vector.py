@@ -66,41 +66,21 @@ def finish_streams(typingctx):
 
 
 @intrinsic
-def put_masked_16(typingctx, target, target_index, source, source_index, rows, row, mixer):
-    """Write 16 bytes of ``source`` (uint8), masked and tagged, as ``target[target_index]`` and the next (uint64).
-
-    Row ``row`` of ``rows`` (uint64) has four words: two of the mask, two of the tag. Returns the words written, (low,
-    high), xor the two of ``mixer``, a tuple of literals: as a vector they stay in a register.
-    """
-    pair_type = types.UniTuple(types.uint64, 2)
-    signature = pair_type(target, types.int64, source, types.int64, rows, types.int64, pair_type)
+def copy_masked_16(typingctx, target, target_index, source, source_index, mask):
+    """Copy 16 bytes as :func:`copy_16_bytes`, of which only the bits of ``mask``, a tuple of two words, are kept."""
+    signature = types.void(target, types.int64, source, types.int64, types.UniTuple(types.uint64, 2))
 
     def codegen(context, builder, signature, args):
         pair = ir.VectorType(I64, 2)
-
-        def pair_at(array_type, array, index):
-            pointer = element_pointer(context, builder, array_type, array, index, 16)
-            return builder.bitcast(pointer, pair.as_pointer())
-
-        target_value, target_place, source_value, source_place, rows_value, row_value, mixer_value = args
-        words = builder.mul(row_value, ir.Constant(I64, 4))
-        loads = []
-        for array_type, array, index in (
-            (source, source_value, source_place),
-            (rows, rows_value, words),
-            (rows, rows_value, builder.add(words, ir.Constant(I64, 2))),
-        ):
-            load = builder.load(pair_at(array_type, array, index))
-            load.align = 1 if array_type is source else 8
-            loads.append(load)
-        key = builder.or_(builder.and_(loads[0], loads[1]), loads[2])
-        builder.store(key, pair_at(target, target_value, target_place)).align = 8
-        mixed = ir.Constant(pair, ir.Undefined)
-        for place, word in enumerate(cgutils.unpack_tuple(builder, mixer_value, 2)):
-            mixed = builder.insert_element(mixed, word, ir.Constant(I32, place))
-        mixed = builder.xor(key, mixed)
-        halves = [builder.extract_element(mixed, ir.Constant(I32, place)) for place in (0, 1)]
-        return context.make_tuple(builder, signature.return_type, halves)
+        read = element_pointer(context, builder, source, args[2], args[3], 16)
+        write = element_pointer(context, builder, target, args[0], args[1], 16)
+        words = ir.Constant(pair, ir.Undefined)
+        for place, word in enumerate(cgutils.unpack_tuple(builder, args[4], 2)):
+            words = builder.insert_element(words, word, ir.Constant(I32, place))
+        load = builder.load(builder.bitcast(read, pair.as_pointer()))
+        load.align = 1
+        builder.store(builder.and_(load, words), builder.bitcast(write, pair.as_pointer())).align = 1
+        return context.get_dummy_value()
 
     return signature, codegen
 
