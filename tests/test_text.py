@@ -51,6 +51,16 @@ def test_first_invalid_utf8(content: bytes) -> None:
         assert utf8.first_invalid_utf8(address_of(data), len(data)) == first_invalid(padded)
 
 
+@given(st.data(), st.integers(0, 200), st.sampled_from("aéन中\ud7ff\ue000😀\U0010ffff"))
+def test_first_invalid_utf8_of_long_texts(data: st.DataObject, before: int, filling: str) -> None:
+    """At any distance from the edges of blocks, and with a character across each."""
+    fill = filling.encode()
+    content = b"a" * before + fill * 70 + data.draw(damaged()) + fill * data.draw(st.integers(0, 40))
+    for some in (content, content[: data.draw(st.integers(0, len(content)))]):
+        held = array_of(some)
+        assert utf8.first_invalid_utf8(address_of(held), len(held)) == first_invalid(some)
+
+
 def test_every_short_sequence() -> None:
     """All sequences of two bytes from 0x80 on, and of three and four over the bytes where a rule changes."""
     edges = [0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0]
@@ -59,8 +69,10 @@ def test_every_short_sequence() -> None:
     sequences += [bytes([a, b, c]) for a in leads for b in edges for c in edges]
     sequences += [bytes([a, b, c, d]) for a in leads for b in edges for c in edges for d in edges]
     for sequence in sequences:
-        data = array_of(sequence)
-        assert utf8.first_invalid_utf8(address_of(data), len(data)) == first_invalid(sequence), sequence
+        for before in (0, 61, 62, 63, 64):  # bytes: beside the edge of a block of 64
+            whole = b"a" * before + sequence + (b"a" * 64 if before else b"")
+            data = array_of(whole)
+            assert utf8.first_invalid_utf8(address_of(data), len(data)) == first_invalid(whole), whole
 
 
 @st.composite

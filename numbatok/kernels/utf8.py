@@ -9,7 +9,7 @@ import numpy as np
 
 from numbatok.kernels.dtypes import U64, ZERO
 from numbatok.kernels.intrinsics import array_at, at, load_u64, put, store_u64
-from numbatok.kernels.intrinsics_vector import narrow_16, narrow_64, put_16_by_three
+from numbatok.kernels.intrinsics_vector import equal_to, in_range, narrow_16, narrow_64, put_16_by_three
 from numbatok.kernels.jit import helper, kernel
 
 _HIGH_BITS = np.uint64(0x8080808080808080)
@@ -132,10 +132,54 @@ def _continues(text, position, stop):
 
 
 @helper
+def _valid_blocks(text, address):
+    """Check blocks of 64 bytes; returns a character's first byte before which all is UTF-8.
+
+    That is near the end, or near a block in which something is not. As bitmaps: the bytes that must continue a
+    character, since a lead is one, two or three before, are those that do; and after four of the leads, which could
+    spell a code point too small, too large or a surrogate, not all of them may.
+    """
+    length = len(text)
+    position = np.int64(0)
+    follow = small = surrogate = tiny = huge = ZERO  # what the last bytes of the block before ask of this one
+    while position + 64 <= length:
+        place = address + position
+        beyond_ascii = in_range(place, 0x80, 0x80)
+        if beyond_ascii | follow == ZERO:
+            position += 64
+            continue
+        continues = in_range(place, 0x80, 0x40)
+        three = in_range(place, 0xE0, 0x10)
+        four = in_range(place, 0xF0, 0x05)
+        any_lead = in_range(place, 0xC2, 0x1E) | three | four
+        three |= four
+        wanted = any_lead << U64(1) | three << U64(2) | four << U64(3) | follow
+        wrong = (beyond_ascii ^ any_lead ^ continues) | (wanted ^ continues)
+        next_follow = any_lead >> U64(63) | three >> U64(62) | four >> U64(61)
+        if three | small | surrogate | tiny | huge != ZERO:
+            lowest = in_range(place, 0x80, 0x10)
+            lower = in_range(place, 0x80, 0x20)
+            e0, ed = equal_to(place, 0xE0), equal_to(place, 0xED)
+            f0, f4 = equal_to(place, 0xF0), equal_to(place, 0xF4)
+            wrong |= (e0 << U64(1) | small) & lower | (ed << U64(1) | surrogate) & continues & ~lower
+            wrong |= (f0 << U64(1) | tiny) & lowest | (f4 << U64(1) | huge) & continues & ~lowest
+            small, surrogate, tiny, huge = e0 >> U64(63), ed >> U64(63), f0 >> U64(63), f4 >> U64(63)
+        if wrong != ZERO:
+            break
+        follow = next_follow
+        position += 64
+    if follow != ZERO:
+        position -= 1
+        while at(text, position) < 0xC0:
+            position -= 1
+    return position
+
+
+@helper
 def _first_invalid(address, length):
     """See :func:`first_invalid_utf8`."""
     text = array_at(address, length, np.uint8)
-    position = np.int64(0)
+    position = _valid_blocks(text, address)
     while position < length:
         while position + 8 <= length and load_u64(text, position) & _HIGH_BITS == ZERO:
             position += 8
