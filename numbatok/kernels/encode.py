@@ -124,8 +124,8 @@ def _encode_pretokens(view, work, text, length, base, offset, begin, count, used
     drops = field(view, VIEW_DROPS) != 0
     keyer = field(view, VIEW_KEYER)
     looker = field(view, VIEW_LOOKER)
-    # A key is read 16 bytes at once: near the text's end from its padded copy.
-    inside = count
+    # A key is read 16 bytes at once: near the text's end from its padded copy, and all of a text that this holds.
+    inside = count if length > TAIL_KEPT else begin
     while inside > begin and base + np.int64(at(positions, inside - 1)) + 16 > length:
         inside -= 1
     tail_base = length - min(length, TAIL_KEPT)

@@ -74,9 +74,12 @@ def keep_tail(work, text, length):
         for i in range(0, TAIL_KEPT, 8):
             store_u64(tail, i, load_u64(source, length - TAIL_KEPT + i))
     else:
-        for i in range(0, TAIL_KEPT, 8):
+        whole = length & ~7
+        for i in range(0, whole, 8):
+            store_u64(tail, i, load_u64(source, i))
+        for i in range(whole, TAIL_KEPT, 8):
             store_u64(tail, i, ZERO)
-        for i in range(length):
+        for i in range(whole, length):
             put(tail, i, at(source, i))
     for i in range(TAIL_KEPT, TAIL_BYTES, 8):
         store_u64(tail, i, ZERO)
