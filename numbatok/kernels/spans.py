@@ -146,9 +146,9 @@ def key_pretokens(work, text, length, base, begin, count):
     for j in range(count):
         copy_16_bytes(keys, 2 * j, source, base + np.int64(at(positions, begin + j)))
     sizes = ZERO  # those of all, one or-ed to the other
-    for j in range(count):
+    for j in range((count + 7) & ~7):  # whole vectors; what is beyond the group is of no use, and does no harm
         size = U64(at(positions, begin + j + 1)) - U64(at(positions, begin + j))
-        sizes |= size
+        sizes |= size if j < count else ZERO
         own = min(size, U64(SHORT_KEY))
         # As short_key has it, without its table: no shift here is by 64 or more, of which nothing is said.
         low = at(keys, 2 * j) & (ALL_ONES >> (U64(64) - (min(own, _EIGHT) << U64(3))))
