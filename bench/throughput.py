@@ -63,9 +63,9 @@ def worker(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
         np.save(task["save"], side.batch_of(result)[0] if batch else side.ids_of(result))
         yield {"digest": digest_of(side, result, batch), "version": side.version()}
         return
-    unrelated = _common.unrelated_text()
+    unrelated = _common.unrelated_text(1 << 20)  # so long that all threads start, and what they run is loaded
     side.encode(unrelated)
-    side.encode_batch([unrelated[at : at + 100] for at in range(0, 20_000, 100)])
+    side.encode_batch([unrelated[at : at + 100] for at in range(0, len(unrelated), 100)])
     side = _sides.load(task)
     side.encode("")
     run = side.encode_batch if batch else side.encode
