@@ -33,6 +33,7 @@ from numbatok.kernels import added, dtypes, encode, merge, normal, text
 from numbatok.kernels.jit import Method, all_kernels
 from numbatok.memory import address_of
 from numbatok.normalizers import restless
+from numbatok.normalizers.parts import is_normal, normal_utf8
 from numbatok.parallel import ParallelCall, longest_whole, threads_for
 from numbatok.parts import Parts
 from numbatok.placing import Placer
@@ -451,7 +452,7 @@ class Engine:
             number = normal.next_restless(*arguments, number + 1, address_of(table), kind == dtypes.ANY_TEXT)
             if number < 0:
                 return False
-            if not normalizer.leaves(ctypes.string_at(int(addresses[number]), int(lengths[number])).decode()):
+            if not is_normal(normalizer, table, int(addresses[number]), int(lengths[number])):
                 return True
 
     def _rows(
@@ -477,6 +478,12 @@ class Engine:
                 made = self.locator.segment(address + start, stop - start)
                 aligned[owner, "B" if second else "A", start] = made
                 data = np.frombuffer(made.normal_bytes, np.uint8)
+            elif self._restless is not None:
+                changed = normal_utf8(normalizer, self._restless, address + start, stop - start)
+                if changed is None:  # it is encoded in place
+                    rows.append((address + start, stop - start, start, stop, 0, stop - start))
+                    continue
+                data = np.frombuffer(changed, np.uint8)
             else:
                 segment = ctypes.string_at(address + start, stop - start).decode()
                 data = np.frombuffer(normalizer.normalize(segment).encode(), np.uint8)

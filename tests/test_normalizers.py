@@ -33,6 +33,7 @@ from numbatok.normalizers import (
     frozen,
     restless,
 )
+from numbatok.normalizers.parts import is_normal, normal_utf8
 from support import array_of
 
 FORMS = [NFC(), NFD(), NFKC(), NFKD()]
@@ -86,6 +87,15 @@ def check(normalizer: Normalizer, text: str) -> None:
     again = normalizer.normalize(normal)
     if not isinstance(normalizer, (Sequence, Replace)):
         assert normalizer.leaves(normal) == (again == normal)
+    table = restless(normalizer)
+    if table is not None:
+        for before, after in (("", ""), ("a" * 300 + "中", "e" * 700), ("é", "\u0301")):
+            whole = before + text + after
+            source = array_of(whole.encode())
+            made = normal_utf8(normalizer, table, address_of(source), len(source))
+            wanted = normalizer.normalize(whole)
+            assert made == (None if wanted == whole else wanted.encode())
+            assert made is None or not is_normal(normalizer, table, address_of(source), len(source))
 
 
 def scan(normalizer: Normalizer, content: bytes) -> int | None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import CLASS_TABLE_SIZE, RESTLESS, ZERO
-from numbatok.kernels.intrinsics import array_at, at, load_u64, trailing_zeros
+from numbatok.kernels.intrinsics import array_at, at, load_u64, put, trailing_zeros
 from numbatok.kernels.intrinsics_vector import range_mask
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import character_at
@@ -61,6 +61,51 @@ def first_restless(text, length, restless, ascii_restless):
     taken for "no".
     """
     return _first_restless(text, length, restless, ascii_restless)
+
+
+@helper
+def _is_calm(source, table, position, stop):
+    """(whether a text may be cut before the character at ``position``, its bytes)."""
+    code_point, used = character_at(source, position, stop)
+    return at(table, code_point) == 0, used
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64)")
+def list_restless(text, length, restless, ascii_restless, spans, capacity):
+    """Write where the parts of a text that may change in normalizing begin and end to int64[2 * capacity].
+
+    Each is a :func:`first_restless` character, and all around it up to where the text may be cut. Returns how many, or
+    -1 where there is no room for all.
+    """
+    source = array_at(text, length, np.uint8)
+    table = array_at(restless, CLASS_TABLE_SIZE, np.uint8)
+    output = array_at(spans, 2 * capacity, np.int64)
+    count = np.int64(0)
+    done = np.int64(0)
+    while done < length:
+        found = _first_restless(text + done, length - done, restless, ascii_restless)
+        if found < 0:
+            break
+        if count == capacity:
+            return np.int64(-1)
+        begin = end = done + found
+        calm, used = _is_calm(source, table, begin, length)
+        while begin > done and not calm:
+            begin -= 1
+            while begin > done and at(source, begin) & 0xC0 == 0x80:
+                begin -= 1
+            calm, _ = _is_calm(source, table, begin, length)
+        calm = False
+        while not calm:
+            end += used
+            if end >= length:
+                break
+            calm, used = _is_calm(source, table, end, length)
+        put(output, 2 * count, begin)
+        put(output, 2 * count + 1, min(end, length))
+        count += 1
+        done = min(end, length)
+    return count
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64)")

@@ -113,6 +113,7 @@ class _Form(Normalizer):
     """A normalization form; text is cut before characters that stay as they are, and each part normalized alone."""
 
     form: ClassVar[Literal["NFC", "NFD", "NFKC", "NFKD"]]
+    is_local: ClassVar[bool] = True
 
     def normalize(self, text: str) -> str:
         """The text after the change."""

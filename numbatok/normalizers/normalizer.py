@@ -2,6 +2,7 @@
 
 import functools
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,14 @@ Sources = npt.NDArray[np.int64]
 
 
 class Normalizer(ABC):
-    """A change of text. Normalizers are immutable, hashable, and equal when they do the same."""
+    """A change of text. Normalizers are immutable, hashable, and equal when they do the same.
+
+    Attributes
+    ----------
+    is_local : whether a text may be cut before any character that is 0 in :func:`restless`, and normalized part by part
+    """
+
+    is_local: ClassVar[bool] = False
 
     @abstractmethod
     def normalize(self, text: str) -> str:
@@ -47,11 +55,10 @@ class Normalizer(ABC):
 def restless(normalizer: Normalizer) -> Table | None:
     """Which characters may be changed by the normalizer, or change others: uint8[2**21], read-only, a code point each.
 
-    0 is a character that stays as it is among others of that kind, and that nothing before it is joined to or moved
-    past: a text may be cut before such characters and normalized part by part. ``RESTLESS`` (255) is one that may
-    change. All between is a canonical combining class: such a character stays if none before it, back to the last
-    character of value 0, has a greater one. None where the characters do not tell, as for a normalizer that looks at
-    the ends of a text.
+    0 is a character that stays as it is among others of that kind. ``RESTLESS`` (255) is one that may change. All
+    between is a canonical combining class: such a character stays if none before it, back to the last character of
+    value 0, has a greater one. None where the characters do not tell, as for a normalizer that looks at the ends of a
+    text.
     """
     table = normalizer.make_restless()
     if table is not None:
