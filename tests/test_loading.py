@@ -248,13 +248,13 @@ PRE_TOKENIZERS: dict[str, tuple[object, tuple[Split, ...]]] = {
     "bytes alone": (BYTES_ALONE, ()),
     "byte level": (BYTE_LEVEL, (Split(GPT2),)),
     "nested": (sequence(sequence(), sequence(sequence(BYTE_LEVEL))), (Split(GPT2),)),
-    "regex": (split(r"\s+$"), (Split(r"\s+$", syntax="oniguruma"),)),
-    "string": (split("", pattern={"String": "a.b|[c]"}), (Split(r"a\.b\|\[c\]", syntax="oniguruma"),)),
+    "regex": (split(r"\s+$"), (Split(r"\s+$", dialect="oniguruma"),)),
+    "string": (split("", pattern={"String": "a.b|[c]"}), (Split(r"a\.b\|\[c\]", dialect="oniguruma"),)),
     "inverted": (split("a", invert=True), (Split("a", "isolated", True, "oniguruma"),)),
-    "removed": (split("a", behavior="Removed"), (Split("a", "removed", syntax="oniguruma"),)),
-    "previous": (split("a", behavior="MergedWithPrevious"), (Split("a", "merged_with_previous", syntax="oniguruma"),)),
-    "next": (split("a", behavior="MergedWithNext"), (Split("a", "merged_with_next", syntax="oniguruma"),)),
-    "contiguous": (split("a", behavior="Contiguous"), (Split("a", "contiguous", syntax="oniguruma"),)),
+    "removed": (split("a", behavior="Removed"), (Split("a", "removed", dialect="oniguruma"),)),
+    "previous": (split("a", behavior="MergedWithPrevious"), (Split("a", "merged_with_previous", dialect="oniguruma"),)),
+    "next": (split("a", behavior="MergedWithNext"), (Split("a", "merged_with_next", dialect="oniguruma"),)),
+    "contiguous": (split("a", behavior="Contiguous"), (Split("a", "contiguous", dialect="oniguruma"),)),
     "digits": ({"type": "Digits", "individual_digits": False}, (Split(DIGIT, "contiguous"),)),
     "single digits": ({"type": "Digits", "individual_digits": True}, (Split(DIGIT),)),
     "punctuation": ({"type": "Punctuation"}, (Split(PUNCTUATION),)),
@@ -276,7 +276,7 @@ PRE_TOKENIZERS: dict[str, tuple[object, tuple[Split, ...]]] = {
             Split(PUNCTUATION, "contiguous"),
             Split(GPT2),
             Split(DIGIT, "contiguous", spelled=True),
-            Split("[0-9][0-9][0-9]", syntax="oniguruma"),
+            Split("[0-9][0-9][0-9]", dialect="oniguruma"),
         ),
     ),
 }  # fmt: skip
@@ -314,7 +314,7 @@ def test_normalizers() -> None:
     spelled = {"pre_tokenizer": split(r"\s"), "normalizer": {"type": "ByteLevel"}}
     parts = parse({**settings, **spelled})
     assert (parts.normalizer, parts.vocabulary.options.unit) == (None, "byte")
-    assert parts.rule == (Split(r"\s", syntax="oniguruma", spelled=True),)
+    assert parts.rule == (Split(r"\s", dialect="oniguruma", spelled=True),)
     sequences = {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "ByteLevel"}]}
     parts = parse({**settings, "pre_tokenizer": None, "normalizer": sequences})
     assert (parts.normalizer, parts.vocabulary.options.unit, parts.rule) == (NFC(), "byte", ())

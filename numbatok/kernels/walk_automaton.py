@@ -9,7 +9,7 @@ The contract is that of :mod:`numbatok.kernels.starts`, and besides:
   anew.
 
 A table has a row for each state of the scanner and a column for each class of characters; see
-:class:`numbatok.patterns.automaton.Scanner` and the constants there for what an entry says. One load a byte is all that
+:class:`numbatok.patterns.scanner.Scanner` and the constants there for what an entry says. One load a byte is all that
 depends on the one before; whether pieces begin is shifted into a word without a branch.
 """
 
@@ -32,21 +32,21 @@ from numbatok.kernels.intrinsics import array_at, at, at_sum, field, load_u64, p
 from numbatok.kernels.intrinsics_vector import range_mask
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import character_at
-from numbatok.patterns import automaton
 from numbatok.patterns import compile as layout
+from numbatok.patterns import scanner
 
 _U8 = np.uint8
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _PIECES = np.uint32(15)
-_DROPPED_SHIFT = np.uint32(automaton.DROPPED_SHIFT)
-_ANCHOR = np.uint32(automaton.ANCHOR)
-_BACK = np.uint32(automaton.BACK)
-_BACK_GAP = np.uint32(automaton.BACK_GAP)
-_MARK = np.uint32(automaton.MARK)
-_MARK_DROPPED = np.uint32(automaton.MARK_DROPPED)
-_ANY_BACK = np.uint32(automaton.BACK | automaton.BACK_GAP)
-_ACTIONS = np.uint32(automaton.ANCHOR | automaton.BACK | automaton.BACK_GAP | automaton.MARK | automaton.MARK_DROPPED)
-_ROW_SHIFT = np.uint32(automaton.ROW_SHIFT)
+_DROPPED_SHIFT = np.uint32(scanner.DROPPED_SHIFT)
+_ANCHOR = np.uint32(scanner.ANCHOR)
+_BACK = np.uint32(scanner.BACK)
+_BACK_GAP = np.uint32(scanner.BACK_GAP)
+_MARK = np.uint32(scanner.MARK)
+_MARK_DROPPED = np.uint32(scanner.MARK_DROPPED)
+_ANY_BACK = np.uint32(scanner.BACK | scanner.BACK_GAP)
+_ACTIONS = np.uint32(scanner.ANCHOR | scanner.BACK | scanner.BACK_GAP | scanner.MARK | scanner.MARK_DROPPED)
+_ROW_SHIFT = np.uint32(scanner.ROW_SHIFT)
 
 RUN = 56  # bytes of ASCII read at once: with the three before them, their bits fit a word
 FREE_OVERRUN = 4096  # bytes read again in a piece before failed overruns are marked

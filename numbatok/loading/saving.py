@@ -9,6 +9,7 @@ from typing import Any
 from numbatok.added_tokens import AddedToken
 from numbatok.errors import VocabularyError
 from numbatok.loading import byte_level
+from numbatok.loading.components import BEHAVIORS
 from numbatok.loading.dialect import to_oniguruma
 from numbatok.loading.tokenizer_json import KEPT_SECTIONS
 from numbatok.memory import without_collection
@@ -18,13 +19,7 @@ from numbatok.patterns.rules import GPT2, Split
 from numbatok.templates import Piece, Special, Template, Text
 from numbatok.vocabulary import Vocabulary
 
-_BEHAVIORS = {
-    "isolated": "Isolated",
-    "removed": "Removed",
-    "merged_with_previous": "MergedWithPrevious",
-    "merged_with_next": "MergedWithNext",
-    "contiguous": "Contiguous",
-}
+_BEHAVIOR_NAMES = {behavior: name for name, behavior in BEHAVIORS.items()}
 
 
 def save(parts: Parts, path: str | PathLike[str]) -> None:
@@ -194,8 +189,8 @@ def _sections(parts: Parts) -> dict[str, Any]:
 def _split(step: Split) -> dict[str, Any]:
     if step.spelled:
         raise VocabularyError(f"the step {step.pattern!r} of the split rule follows a ByteLevel, which is not kept")
-    pattern = step.pattern if step.syntax == "oniguruma" else to_oniguruma(step.pattern)
-    behavior = _BEHAVIORS[step.behavior]
+    pattern = step.pattern if step.dialect == "oniguruma" else to_oniguruma(step.pattern)
+    behavior = _BEHAVIOR_NAMES[step.behavior]
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": step.invert}
 
 
