@@ -14,6 +14,7 @@ import small
 from numbatok import Tokenizer, VocabularyError
 from numbatok.decoders import ByteFallback, Fuse, Metaspace, Replace, Spaced, Strip, Suffix, decode
 from numbatok.loading import byte_level, tokenizer_json
+from numbatok.loading.checks import brief
 from numbatok.normalizers import NFC
 from numbatok.parts import Parts
 from numbatok.patterns.rules import GPT2, Split
@@ -658,6 +659,42 @@ def test_what_is_no_tokenizer_json(content: str) -> None:
     """One clear error, however odd the content."""
     with pytest.raises(VocabularyError, match=r"not a tokenizer\.json"):
         Tokenizer.from_str(content)
+
+
+DEEP = "[" * 5000 + "]" * 5000
+
+
+@pytest.mark.parametrize("section", ["version", "padding", "normalizer", "pre_tokenizer", "decoder", "merges", "x"])
+@pytest.mark.parametrize(
+    "value",
+    [DEEP, f'["#version", {DEEP}]', f'["a b", {"1" * 5000}]', str([1] * 10**6)],
+    ids=["deep", "deep behind a version", "digits", "wide"],
+)
+def test_deep_and_large_values(section: str, value: str) -> None:
+    """One short error, where Python's own reader gives up, and where an error shows the value."""
+    settings = small.tokenizer_json(merges="<here>")
+    if section != "merges":
+        settings = {**small.tokenizer_json(), section: "<here>"}
+    with pytest.raises(VocabularyError) as error:
+        Tokenizer.from_str(json.dumps(settings).replace('"<here>"', value))
+    assert len(str(error.value)) < 400
+
+
+def test_broken_merges() -> None:
+    """They are read apart from the rest of the file."""
+    content = json.dumps(small.tokenizer_json(merges="<here>"))
+    with pytest.raises(VocabularyError, match="not a list of merges: Expecting value"):
+        Tokenizer.from_str(content.replace('"<here>"', "[foo]"))
+
+
+@pytest.mark.parametrize("depth", [10, 100, 900])
+def test_brief(depth: int) -> None:
+    """A value in an error takes one line, and no more is made of it than is shown."""
+    value: object = "end"
+    for _ in range(depth):
+        value = [value, {"é": None}]
+    whole = json.dumps(value, ensure_ascii=False)
+    assert brief(value) == (whole if len(whole) <= 100 else whole[:97] + "...")
 
 
 def test_byte_order_mark() -> None:

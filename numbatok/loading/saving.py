@@ -2,7 +2,7 @@
 
 import json
 import os
-import tempfile
+import stat
 from os import PathLike
 from typing import Any
 
@@ -34,25 +34,31 @@ def save(parts: Parts, path: str | PathLike[str]) -> None:
 def write(content: bytes, path: str | PathLike[str]) -> None:
     """Write a file whole or not at all: first beside its place, then renamed into it."""
     folder, name = os.path.split(os.path.abspath(os.fspath(path)))
-    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-    try:
-        with open(handle, "wb") as file:
+    temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}")
+    mode = _mode(path)
+
+    def create(file: str, flags: int) -> int:
+        return os.open(file, flags, 0o666 if mode is None else 0o600)  # nobody else's before it has its mode
+
+    with open(temporary, "xb", opener=create) as file:
+        try:
             file.write(content)
-        os.chmod(temporary, _mode(path))
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+            file.close()
+            if mode is not None:
+                os.chmod(temporary, mode)
+            os.replace(temporary, path)
+        except BaseException:
+            file.close()
+            os.unlink(temporary)
+            raise
 
 
-def _mode(path: str | PathLike[str]) -> int:
-    """The permissions of the file that is there, or those that a new one gets."""
+def _mode(path: str | PathLike[str]) -> int | None:
+    """The permissions of the file that is there, or None where a new one gets the usual ones."""
     try:
-        return os.stat(path).st_mode & 0o777
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+        return stat.S_IMODE(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return None
 
 
 def dumps(parts: Parts) -> str:
