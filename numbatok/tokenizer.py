@@ -423,7 +423,9 @@ class Tokenizer:
             flags = {"lstrip": lstrip, "rstrip": rstrip, "single_word": single_word}
             keep = not special if normalized is None else normalized
             tokens.append(AddedToken(content, number, special, **flags, normalized=keep))
-        return Tokenizer(replace(self._parts, added_tokens=self._added.extended(tokens), name=""))
+        tokenizer = Tokenizer(replace(self._parts, added_tokens=self._added.extended(tokens), name=""))
+        tokenizer._cache_budget = self._cache_budget
+        return tokenizer
 
     def add_special_tokens(self, contents: Iterable[str], **flags: bool) -> "Tokenizer":
         """:meth:`add_tokens` of special ones.
@@ -438,14 +440,18 @@ class Tokenizer:
 
         Its ids are random, and always those of the text. Calls one after the other in one thread give the same ids for
         the same ``seed``. Nothing is cached, so it is slower. (Provilkov, Emelianenko and Voita, "BPE-Dropout: Simple
-        and Effective Subword Regularization", 2020.)
+        and Effective Subword Regularization", 2020.) Raises TypeError for a probability that is no number, and
+        ValueError for one that is not from 0 to 1.
 
         >>> tokenizer = numbatok.get_encoding("gpt2").with_dropout(0.5, seed=7)
         >>> tokenizer.decode(tokenizer.encode("Hello world"))
         'Hello world'
         """
+        if isinstance(probability, bool) or not isinstance(probability, int | float | np.integer | np.floating):
+            raise TypeError(f"probability must be a number from 0 to 1, not {type(probability).__name__}")
         options = replace(self._vocabulary.options, dropout=float(probability))
         tokenizer = Tokenizer(replace(self._parts, vocabulary=replace(self._vocabulary, options=options)))
+        tokenizer._cache_budget = self._cache_budget
         if seed is not None:
             tokenizer._start().scratches.seed(seed)
         return tokenizer
