@@ -699,14 +699,13 @@ class Tokenizer:
         >>> windows.batch.tolist(), windows.owners
         ([[64, 275, 269], [269, 288, 304]], array([0, 0]))
         """
-        from numbatok.windows import Texts as Encodings
-        from numbatok.windows import checked_cut, cut_texts
+        from numbatok.windows import TextIds, checked_cut, cut_texts
 
         cut = checked_cut(max_length, stride, strategy, direction, overflow, pairs is not None)
         documents, seconds = _as_pairs(texts, pairs)
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
-        sides: list[Encodings] = []
+        sides: list[TextIds] = []
         for which in (documents, seconds):
             refuse_nulls(which)
             if which is None:
@@ -717,7 +716,7 @@ class Tokenizer:
                 found.second = which is seconds
                 where = f" at index {found.document} of the batch"
                 raise self._disallowed(found, documents, seconds, where) from None
-            sides.append(Encodings(encoded.ids, encoded.offsets))
+            sides.append(TextIds(encoded.ids, encoded.offsets))
         return cut_texts(engine.frame(pairs is not None, bool(add_special_tokens)), sides[0], (*sides, None)[1], cut)
 
     def encode_words(
@@ -747,8 +746,7 @@ class Tokenizer:
         >>> numbatok.get_encoding("gpt2").encode_words([["Hello", " tokenizer"], [" world"]])[::2]
         (TokenBatch(2 documents, 4 ids), array([0, 1, 1, 0], dtype=int32))
         """
-        from numbatok.windows import Texts as Encodings
-        from numbatok.windows import checked_cut, cut_texts, texts_of_words, word_at, words_of
+        from numbatok.windows import TextIds, checked_cut, cut_texts, texts_of_words, word_at, words_of
 
         cut = checked_cut(max_length, stride, strategy, direction, overflow, pairs is not None)
         given = [words_of(documents, "documents")]
@@ -760,7 +758,7 @@ class Tokenizer:
                 )
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, "strict")
-        sides: list[Encodings] = []
+        sides: list[TextIds] = []
         for words, edges in given:
             try:
                 encoded = engine.encode_batch(words, None, Call(actions, "strict", None))

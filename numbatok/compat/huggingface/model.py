@@ -12,8 +12,7 @@ from numbatok.byte_decoder import DecodeList
 from numbatok.calls import Call
 from numbatok.compat.huggingface.columns import Columns
 from numbatok.compat.huggingface.inputs import as_ids
-from numbatok.engine import Encoded as EngineEncoded
-from numbatok.engine import Engine
+from numbatok.engine import Encoded, Engine
 from numbatok.ids import Ids, Offsets
 from numbatok.lists import ListEncoder
 from numbatok.loading import byte_level
@@ -162,11 +161,11 @@ class Model:
 
     # --- ids and all about them ---
 
-    def encode(self, texts: list[str], specials_as_text: bool) -> EngineEncoded:
+    def encode(self, texts: list[str], specials_as_text: bool) -> Encoded:
         """The ids of texts, without a template."""
         return self.engine.encode_batch(texts, None, Call(self.actions(specials_as_text), WELL_FORMED, None))
 
-    def locate(self, texts: list[str], specials_as_text: bool, encoded: EngineEncoded | None = None) -> Located:
+    def locate(self, texts: list[str], specials_as_text: bool, encoded: Encoded | None = None) -> Located:
         """All about the ids of texts."""
         encoded = encoded or self.encode(texts, specials_as_text)
         words = np.zeros(len(encoded.ids), np.int32)
