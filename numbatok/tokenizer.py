@@ -1082,7 +1082,7 @@ class Tokenizer:
             codecs.lookup_error(errors)  # bytes.decode looks it up only where bytes are not UTF-8
         if self._parts.decoder:
             array = as_ids(ids, self.vocab_size)
-            return self._decode_strings(array, np.array([0, len(array)]), skip_special_tokens, batch=False)[0]
+            return self._decode_strings(array, np.array([0, len(array)], np.int64), skip_special_tokens, batch=False)[0]
         data = self._decode_list(ids, skip_special_tokens)
         return str(self._decode_one(ids, skip_special_tokens).data if data is None else data, "utf-8", errors)
 
@@ -1251,7 +1251,7 @@ class Tokenizer:
     def _decode_one(self, ids: object, skip_special_tokens: bool) -> npt.NDArray[np.uint8]:
         """The bytes of one document's ids."""
         array = as_ids(ids, self.vocab_size)
-        return self._decode(array, np.array([0, len(array)]), skip_special_tokens, batch=False)[0]
+        return self._decode(array, np.array([0, len(array)], np.int64), skip_special_tokens, batch=False)[0]
 
     def _decode_strings(self, ids: Ids, offsets: Offsets, skip_special_tokens: bool, *, batch: bool) -> list[str]:
         """The texts that the decoder makes of the strings of each document's tokens."""
