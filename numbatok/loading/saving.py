@@ -1,14 +1,11 @@
 """Writing a tokenizer as a ``tokenizer.json``."""
 
 import json
-import os
-import stat
 from os import PathLike
 from typing import Any
 
 from numbatok.added_tokens import AddedToken
 from numbatok.errors import VocabularyError
-from numbatok.loading import byte_level
 from numbatok.loading.components import BEHAVIORS
 from numbatok.loading.dialect import to_oniguruma
 from numbatok.loading.tokenizer_json import KEPT_SECTIONS
@@ -18,6 +15,7 @@ from numbatok.patterns.known import canonical
 from numbatok.patterns.rules import GPT2, Split
 from numbatok.templates import Piece, Special, Template, Text
 from numbatok.vocabulary import Vocabulary
+from numbatok.writing import write_whole
 
 _BEHAVIOR_NAMES = {behavior: name for name, behavior in BEHAVIORS.items()}
 
@@ -28,37 +26,7 @@ def save(parts: Parts, path: str | PathLike[str]) -> None:
         content = dumps(parts).encode()
     except UnicodeEncodeError as error:
         raise VocabularyError(f"the tokenizer's settings have a lone surrogate: {error.reason}") from None
-    write(content, path)
-
-
-def write(content: bytes, path: str | PathLike[str]) -> None:
-    """Write a file whole or not at all: first beside its place, then renamed into it."""
-    folder, name = os.path.split(os.path.abspath(os.fspath(path)))
-    temporary = os.path.join(folder, f".{name}.{os.urandom(4).hex()}")
-    mode = _mode(path)
-
-    def create(file: str, flags: int) -> int:
-        return os.open(file, flags, 0o666 if mode is None else 0o600)  # nobody else's before it has its mode
-
-    with open(temporary, "xb", opener=create) as file:
-        try:
-            file.write(content)
-            file.close()
-            if mode is not None:
-                os.chmod(temporary, mode)
-            os.replace(temporary, path)
-        except BaseException:
-            file.close()
-            os.unlink(temporary)
-            raise
-
-
-def _mode(path: str | PathLike[str]) -> int | None:
-    """The permissions of the file that is there, or None where a new one gets the usual ones."""
-    try:
-        return stat.S_IMODE(os.stat(path).st_mode)
-    except FileNotFoundError:
-        return None
+    write_whole(content, path)
 
 
 def dumps(parts: Parts) -> str:
@@ -125,11 +93,9 @@ def _give_ids(parts: Parts, vocab: dict[str, int]) -> None:
 def _model(parts: Parts) -> dict[str, Any]:
     """The section ``"model"``."""
     vocabulary = parts.vocabulary
-    options = vocabulary.options
-    spell = byte_level.spell if options.unit == "byte" else bytes.decode
-    names = list(map(spell, vocabulary.tokens))
-    vocab = dict(zip(names, vocabulary.ids.tolist(), strict=True))
-    vocab |= {data.decode(): number for number, data in parts.unreachable}
+    options, spell = vocabulary.options, parts.spell
+    vocab = parts.spelled_ids()
+    names = list(vocab)  # those of the vocabulary by their symbols
     if vocabulary.merges is None:
         merges = [[names[left], names[right]] for left, right in merges_of_ranks(vocabulary)]
     else:

@@ -23,9 +23,9 @@ from numbatok.compat.huggingface.settings import checked_id, checked_text
 from numbatok.errors import VocabularyError
 from numbatok.loading import tokenizer_json
 from numbatok.loading.saving import dumps
-from numbatok.loading.saving import write as write_file
 from numbatok.memory import without_collection
 from numbatok.tokenizer import Tokenizer as Core
+from numbatok.writing import write_whole
 
 
 class Tokenizer:
@@ -154,7 +154,7 @@ class Tokenizer:
 
     def save(self, path: str | PathLike[str], pretty: bool = True) -> None:
         """Write :meth:`to_str` to a file, which appears whole or not at all."""
-        write_file(self.to_str(pretty).encode(), path)
+        write_whole(self.to_str(pretty).encode(), path)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         now = self._settings
