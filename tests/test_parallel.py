@@ -555,7 +555,7 @@ def test_cache_budget() -> None:
         assert tokenizer.cache_info().bytes <= 3 << 20
     finally:
         numbatok.set_cache_budget(None)
-    tokenizer.set_cache_budget(5 << 20)
+    tokenizer.set_cache_budget(np.int64(5 << 20))
     for other in (tokenizer.add_tokens(["<new>"]), tokenizer.with_dropout(0), tokenizer.with_dropout(0.1, seed=1)):
         assert other.cache_info().budget == 5 << 20
         other.encode(text)
