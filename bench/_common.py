@@ -347,6 +347,15 @@ class CoreShare:
         return (time.process_time() - self._used) / (time.perf_counter() - self._wall)
 
 
+def peak_bytes() -> int | None:
+    """The most memory that this process has used, not counting its parent's as ``ru_maxrss`` does; None if unknown."""
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM"):
+                return int(line.split()[1]) << 10
+    return None
+
+
 def warn_of_others(shares: Iterable[float], cores: Sequence[int]) -> None:
     """Say that figures are not to be trusted, if a process on one core had too small a share of it."""
     smallest = min(shares, default=1.0)

@@ -245,6 +245,7 @@ def prepare(name: str, folder: Path) -> dict[str, Any]:
     """
     import numbatok
     from numbatok.loading.embedded import ENCODINGS, load_ranks
+    from numbatok.loading.rank_file import rank_file
 
     path = folder / "tokenizer.json"
     if name not in ENCODINGS:
@@ -260,9 +261,7 @@ def prepare(name: str, folder: Path) -> dict[str, Any]:
     else:
         numbatok.get_encoding(name).save(path)
     encoding = ENCODINGS[name]
-    tokens, ranks = load_ranks(encoding.ranks)
-    lines = [b"%b %d\n" % (base64.b64encode(token), rank) for token, rank in zip(tokens, ranks, strict=True)]
-    (folder / "ranks.tiktoken").write_bytes(b"".join(lines))
+    (folder / "ranks.tiktoken").write_bytes(rank_file(*load_ranks(encoding.ranks)))
     return {
         "encoding": name,
         "json": str(path),

@@ -35,6 +35,8 @@ SIZES = (28, 256, 64 << 10)
 DECODED = (1, 8, 64, 1000)  # ids
 FILES = ("english-web",)
 SIDES = ("numbatok", "peer")
+#: Its name, the call, what it is called with, and what makes a digest of the results.
+Case = tuple[str, Callable[[Any], Any], list[Any], Callable[[list[Any]], str]]
 
 
 def digest_of(results: list[list[int]]) -> str:
@@ -50,18 +52,15 @@ def digest_of_texts(results: list[str]) -> str:
     return hashlib.sha256(repr(results).encode()).hexdigest()
 
 
-def decode_cases(decode: Callable[[list[int]], str], ids: list[int]) -> Iterator["Case"]:
+def decode_cases(decode: Callable[[list[int]], str], ids: list[int]) -> Iterator[Case]:
     """`decode` of lists of ids from a text."""
     for count in DECODED:
         rows = [ids[at : at + count] for at in range(0, max(1, len(ids) - count), max(1, len(ids) // 64))]
         yield f"decode, {count} ids", decode, rows, digest_of_texts
 
 
-Case = tuple[str, Callable[[Any], Any], list[Any], Callable[[list[Any]], str]]
-
-
 def tiktoken_cases(task: dict[str, Any], texts: dict[int, list[str]], documents: list[str]) -> Iterator[Case]:
-    """(name, call, what it is called with, digest of the results) of each case."""
+    """The cases of ``tiktoken``."""
     module = importlib.import_module("numbatok.compat.tiktoken" if task["side"] == "numbatok" else "tiktoken")
     load = importlib.import_module(f"{module.__name__}.load")
     vocabulary = task["vocabulary"]

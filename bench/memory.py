@@ -46,20 +46,11 @@ def resident_bytes() -> int | None:
 
 
 def forget_peak() -> bool:
-    """Let :func:`peak_bytes` count from now on; whether the system can."""
+    """Let :func:`_common.peak_bytes` count from now on; whether the system can."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
         return True
     return False
-
-
-def peak_bytes() -> int | None:
-    """The most memory that this process has used, not counting its parent's as ``ru_maxrss`` does; None if unknown."""
-    with suppress(OSError):
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM"):
-                return int(line.split()[1]) << 10
-    return None
 
 
 def measure_text(task: dict[str, Any], side: _sides.Side) -> Iterator[dict[str, Any]]:
@@ -68,7 +59,7 @@ def measure_text(task: dict[str, Any], side: _sides.Side) -> Iterator[dict[str, 
     text = Path(task["path"]).read_bytes().decode()
     before, counts = resident_bytes(), forget_peak()
     result = side.encode(text)
-    peak = peak_bytes() if counts else None
+    peak = _common.peak_bytes() if counts else None
     ids = len(side.ids_of(result))
     for _ in range(PASSES - 1):
         del result

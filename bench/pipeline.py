@@ -22,7 +22,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -105,21 +104,14 @@ def worker(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     used = time.process_time()
     seconds, tokens = _common.timed(run)
     used = time.process_time() - used
-    peak = _peak()
+    peak = _common.peak_bytes()
     shutil.rmtree(output, ignore_errors=True)
-    yield {"seconds": seconds, "processor": used, "tokens": tokens, "peak_mib": peak}
-
-
-def _peak() -> float:
-    """The most memory that this process has had, in MiB; NaN where the system does not tell.
-
-    Not ``ru_maxrss``: a child begins with its parent's.
-    """
-    with suppress(OSError):
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM"):
-                return int(line.split()[1]) / 1024
-    return math.nan
+    yield {
+        "seconds": seconds,
+        "processor": used,
+        "tokens": tokens,
+        "peak_mib": math.nan if peak is None else peak / (1 << 20),
+    }
 
 
 def _in_memory(tokenizer: Any, task: dict[str, Any], threads: int) -> Any:

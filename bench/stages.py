@@ -72,7 +72,7 @@ def run_stages(view, work, text, length, last_stage):
         decided = call_kernel(walker, (view, work, text, length, base, length, blocks))
         if decided < 0:
             return base, decided
-        last = encode.last_start(bitmap, min(decided - base, 64 * blocks - 1))
+        last = starts.last_start(bitmap, min(decided - base, 64 * blocks - 1))
         end = base + last
         if last_stage > WALK:
             if cutter != 0:

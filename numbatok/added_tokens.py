@@ -150,6 +150,11 @@ class AddedTokens(Sequence[AddedToken]):
         by_content.update((token.content, token) for token in tokens)
         return AddedTokens(by_content.values())
 
+    def some_specials(self) -> str:
+        """The special tokens for an error: the first five, and how many more there are."""
+        more = len(self.specials) - 5
+        return (", ".join(map(repr, list(self.specials)[:5])) or "none") + (f" and {more} more" if more > 0 else "")
+
     def policy(self, allowed: AllowedSpecial, disallowed: AllowedSpecial) -> tuple[frozenset[str], frozenset[str]]:
         """(allowed, refused) special tokens from a call's two arguments; refused wins where both name one."""
         permitted = frozenset(self.specials) if allowed == "all" else self._named("allowed_special", allowed)
@@ -167,10 +172,8 @@ class AddedTokens(Sequence[AddedToken]):
         names = frozenset(given)
         for name in names:
             if name not in self.specials:
-                known = ", ".join(map(repr, list(self.specials)[:5])) or "none"
-                more = len(self.specials) - 5
                 raise ValueError(
-                    f"{argument} names {name!r}, which is not a special token of this tokenizer; it has {known}"
-                    + (f" and {more} more" if more > 0 else "")
+                    f"{argument} names {name!r}, which is not a special token of this tokenizer; it has "
+                    f"{self.some_specials()}"
                 )
         return names

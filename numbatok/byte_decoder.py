@@ -33,7 +33,7 @@ class ByteDecoder:
         others = [*unreachable, *((number, content) for number, content, _ in added)]
         contents = [content for _, content in others]
         added_ids = np.array([number for number, _ in others], np.uint32)
-        ends = len(vocabulary.data) + np.cumsum([0, *map(len, contents)])
+        ends = len(vocabulary.data) + np.cumsum([0, *map(len, contents)], dtype=np.int64)
         self._starts = np.concatenate([vocabulary.starts, ends[1:]])
         slack = bytes(decode.WIDEST_COPY)
         self._data = np.concatenate([vocabulary.data, np.frombuffer(b"".join(contents) + slack, np.uint8)])
@@ -148,21 +148,21 @@ class ByteDecoder:
         edges = np.sort(np.concatenate([offsets, cuts]))
         firsts = np.concatenate([[0], np.searchsorted(edges, cuts), [len(edges) - 1]])
         ends = np.zeros(len(edges), np.int64)  # between edges, counted from each range's begin
-        rows = np.zeros((len(firsts) - 1, dtypes.ROW_FIELDS), np.int64)
-        rows[:, dtypes.ROW_TABLES : dtypes.ROW_OUTPUT] = lookup
-        rows[:, dtypes.ROW_IDS] = address_of(ids)
-        rows[:, dtypes.ROW_OFFSETS] = address_of(edges) + 8 * firsts[:-1]
-        rows[:, dtypes.ROW_DOCUMENTS] = np.diff(firsts)
-        rows[:, dtypes.ROW_ENDS] = address_of(ends) + 8 * firsts[:-1]
+        rows = np.zeros((len(firsts) - 1, dtypes.CALL_FIELDS), np.int64)
+        rows[:, dtypes.CALL_TABLES : dtypes.CALL_OUTPUT] = lookup
+        rows[:, dtypes.CALL_IDS] = address_of(ids)
+        rows[:, dtypes.CALL_OFFSETS] = address_of(edges) + 8 * firsts[:-1]
+        rows[:, dtypes.CALL_DOCUMENTS] = np.diff(firsts)
+        rows[:, dtypes.CALL_ENDS] = address_of(ends) + 8 * firsts[:-1]
         call_rows(decode.decode_documents, rows, threads)
-        sizes = rows[:, dtypes.ROW_RESULT].copy()
+        sizes = rows[:, dtypes.CALL_RESULT].copy()
         _check(int(sizes[sizes < 0].max(initial=decode.NO_ROOM)))
         output = np.empty(int(sizes.sum()), np.uint8)
         touch(output)
         begins = np.cumsum(sizes) - sizes
-        rows[:, dtypes.ROW_OUTPUT], rows[:, dtypes.ROW_CAPACITY] = address_of(output) + begins, sizes
+        rows[:, dtypes.CALL_OUTPUT], rows[:, dtypes.CALL_CAPACITY] = address_of(output) + begins, sizes
         call_rows(decode.decode_documents, rows, threads)
-        if (rows[:, dtypes.ROW_RESULT] != sizes).any():
+        if (rows[:, dtypes.CALL_RESULT] != sizes).any():
             return None
         ends += np.repeat(np.append(begins, 0), np.append(np.diff(firsts), 1))
         return output, ends[np.searchsorted(edges, offsets[1:]) - 1]

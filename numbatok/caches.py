@@ -2,6 +2,7 @@
 
 import threading
 import weakref
+from numbers import Integral
 from typing import TYPE_CHECKING, NamedTuple
 
 from numbatok.threads import usable_cores
@@ -38,11 +39,11 @@ class CacheInfo(NamedTuple):
 
 def check_budget(size: object) -> int:
     """``size`` as a budget in bytes; TypeError or ValueError unless it is one."""
-    if isinstance(size, bool) or not isinstance(size, int):
+    if isinstance(size, bool) or not isinstance(size, Integral):
         raise TypeError(f"a cache budget must be an int of bytes, not {type(size).__name__}")
     if size < 0:
         raise ValueError(f"a cache budget must be at least 0 bytes, not {size}")
-    return size
+    return int(size)
 
 
 def set_cache_budget(size: int | None) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Documents: address, length, and where in the text: the bytes of the segment between raw added tokens, and of the
 #: normalized segment those that the document is, but for a U+0020 before it; -1 of a segment that is a raw added token.
 Rows = list[tuple[int, int, int, int, int, int]]
-Places = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # addresses and lengths, one for each text
+Addresses = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # and lengths, one for each text
 
 
 class Documents(NamedTuple):
@@ -44,7 +44,7 @@ class Documents(NamedTuple):
     begins: npt.NDArray[np.int64]
     owners: npt.NDArray[np.int64]
     pieces: npt.NDArray[np.int64]
-    texts: dict[str, Places]
+    texts: dict[str, Addresses]
     segments: npt.NDArray[np.int64] | None = None
     aligned: "dict[tuple[int, str, int], Segment] | None" = None
 
@@ -134,7 +134,7 @@ def frame_of(template: Template, is_pair: bool, add_special_tokens: bool) -> Fra
     return Frame(joined, template.is_even and add_special_tokens)
 
 
-def arrange(frame: Frame, texts: dict[str, Places], count: int) -> Documents:
+def arrange(frame: Frame, texts: dict[str, Addresses], count: int) -> Documents:
     """The documents of ``count`` texts, or pairs, of one document each.
 
     ``texts`` holds (addresses, lengths) of the first and the second texts under ``"A"`` and ``"B"``.
@@ -155,7 +155,7 @@ def arrange(frame: Frame, texts: dict[str, Places], count: int) -> Documents:
     return Documents(addresses.ravel(), lengths.ravel(), np.zeros(len(owners), np.int64), owners, pieces, texts)
 
 
-def arrange_rows(frame: Frame, texts: dict[str, list[Rows]], count: int, located: dict[str, Places]) -> Documents:
+def arrange_rows(frame: Frame, texts: dict[str, list[Rows]], count: int, located: dict[str, Addresses]) -> Documents:
     """The documents of ``count`` texts, or pairs, each of any number of documents; ``located`` is where they are."""
     rows = []
     for text in range(count):

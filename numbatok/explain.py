@@ -239,7 +239,10 @@ class _Merging:
         )
 
     def _units(self, content: bytes) -> list[int]:
-        """The symbols of the units of a pretoken; of one without a symbol see ``kernels.merge._split_units``."""
+        """The symbols of the units of a pretoken.
+
+        Of a unit without one see :func:`numbatok.kernels.units.split_units`.
+        """
         options = self._options
         by_byte = options.unit == "byte"
         units = [content[i : i + 1] for i in range(len(content))] if by_byte else [c.encode() for c in content.decode()]

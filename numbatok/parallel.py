@@ -71,7 +71,7 @@ def _shares(ends: Sequence[int]) -> npt.NDArray[np.int64]:
 
 
 def call_rows(callee: Kernel, rows: npt.NDArray[np.int64], threads: int) -> None:
-    """Call a kernel once for each row of int64[rows, ROW_FIELDS]: arguments first, and last its result.
+    """Call a kernel once for each row of int64[rows, CALL_FIELDS]: arguments first, and last its result.
 
     The kernel takes 2, 4, 5 or 12 arguments; see :func:`workers.call_rows`.
     """

@@ -2,6 +2,7 @@
 
 import functools
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -124,6 +125,16 @@ class Parts:
         """Those of :attr:`merged_added` that are special."""
         special = self.added_tokens.specials
         return {number: content for number, content in self.merged_added.items() if content in special}
+
+    @property
+    def spell(self) -> Callable[[bytes], str]:
+        """What gives a token of the vocabulary as a ``tokenizer.json`` writes it."""
+        return byte_level.spell if self.vocabulary.options.unit == "byte" else bytes.decode
+
+    def spelled_ids(self) -> dict[str, int]:
+        """The id of each token as a ``tokenizer.json`` writes it: in order of symbols, then the unreachable ones."""
+        spelled = zip(map(self.spell, self.vocabulary.tokens), self.vocabulary.ids.tolist(), strict=True)
+        return dict(spelled) | {content.decode(): number for number, content in self.unreachable}
 
     def model_size(self) -> int:
         """How many tokens the model has: those of the vocabulary, the unreachable ones, and added ones of its own."""

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.columns import Column, Texts
-from numbatok.documents import Places
+from numbatok.documents import Addresses
 from numbatok.kernels import dtypes, text
 from numbatok.memory import address_of
 from numbatok.scratch import Scratch
@@ -22,7 +22,7 @@ class Placer:
         self._scratches = scratches
         self._last_transcoded = (0, 0, ""), 0
 
-    def place_all(self, texts: Texts, errors: str, kept: list[Any], threads: int | None = 1) -> Places:
+    def place_all(self, texts: Texts, errors: str, kept: list[Any], threads: int | None = 1) -> Addresses:
         """Where the UTF-8 of texts is; what keeps it valid, besides the texts, goes to ``kept``."""
         if isinstance(texts, Column):
             return texts.place(errors, kept, threads)

@@ -75,11 +75,9 @@ def _special_id(parts: Parts, content: object, index: int) -> int:
         raise TypeError(f"a special segment must be a str, not {type(content).__name__} at index {index}")
     number = parts.added_tokens.id_of.get(content.encode("utf-8", "surrogatepass"))
     if number is None:
-        known = ", ".join(map(repr, list(parts.added_tokens.specials)[:5])) or "none"
-        more = len(parts.added_tokens.specials) - 5
         raise ValueError(
             f"the special segment at index {index} is {content!r:.60}, which is no special token of this tokenizer; it "
-            f"has {known}{f' and {more} more' if more > 0 else ''}. Each needs a segment of its own, without other text"
+            f"has {parts.added_tokens.some_specials()}. Each needs a segment of its own, without other text"
         )
     return number
 

@@ -111,7 +111,7 @@ class StreamDecoder:
             try:
                 self._strings[number]
             except ValueError:
-                edges = np.array([0, len(array)])
+                edges = np.array([0, len(array)], np.int64)
                 raise unknown_id(array, place, edges, self._strings.vocab_size, False) from None
         if self._is_bytes:
             return self._decoded(b"".join([self._strings.bytes[number] for number in numbers]))

@@ -100,7 +100,7 @@ def vocabulary_table(parts: Parts) -> VocabularyTable:
     """The columns of a tokenizer's parts."""
     vocabulary = parts.vocabulary
     count = len(vocabulary)
-    ranks = np.arange(count)
+    ranks = np.arange(count, dtype=np.int64)
     is_unit = np.zeros(count, np.bool_)
     options = vocabulary.options
     for prefix in {b"", options.prefix}:
@@ -111,7 +111,7 @@ def vocabulary_table(parts: Parts) -> VocabularyTable:
     if options.unk is not None:
         is_unit[vocabulary.symbol_of(options.unk)] = True
     if vocabulary.merges is not None:
-        ranks = np.full(count, -1)
+        ranks = np.full(count, -1, np.int64)
         made = vocabulary.merges[::-1, 2]  # the first merge that makes a token is set last
         ranks[made] = np.arange(len(made))[::-1]
     kinds = np.where(is_unit, "unit", np.where(ranks >= 0, "merged", "unmerged")).tolist()

@@ -424,7 +424,9 @@ class Tokenizer:
             flags = {"lstrip": lstrip, "rstrip": rstrip, "single_word": single_word}
             keep = not special if normalized is None else normalized
             tokens.append(AddedToken(content, number, special, **flags, normalized=keep))
-        return Tokenizer(replace(self._parts, added_tokens=self._added.extended(tokens), name=""))
+        tokenizer = Tokenizer(replace(self._parts, added_tokens=self._added.extended(tokens), name=""))
+        tokenizer._cache_budget = self._cache_budget
+        return tokenizer
 
     def add_special_tokens(self, contents: Iterable[str], **flags: bool) -> "Tokenizer":
         """:meth:`add_tokens` of special ones.
@@ -439,14 +441,18 @@ class Tokenizer:
 
         Its ids are random, and always those of the text. Calls one after the other in one thread give the same ids for
         the same ``seed``. Nothing is cached, so it is slower. (Provilkov, Emelianenko and Voita, "BPE-Dropout: Simple
-        and Effective Subword Regularization", 2020.)
+        and Effective Subword Regularization", 2020.) Raises TypeError for a probability that is no number, and
+        ValueError for one that is not from 0 to 1.
 
         >>> tokenizer = numbatok.get_encoding("gpt2").with_dropout(0.5, seed=7)
         >>> tokenizer.decode(tokenizer.encode("Hello world"))
         'Hello world'
         """
+        if isinstance(probability, bool) or not isinstance(probability, int | float | np.integer | np.floating):
+            raise TypeError(f"probability must be a number from 0 to 1, not {type(probability).__name__}")
         options = replace(self._vocabulary.options, dropout=float(probability))
         tokenizer = Tokenizer(replace(self._parts, vocabulary=replace(self._vocabulary, options=options)))
+        tokenizer._cache_budget = self._cache_budget
         if seed is not None:
             tokenizer._start().scratches.seed(seed)
         return tokenizer
@@ -700,14 +706,13 @@ class Tokenizer:
         >>> windows.batch.tolist(), windows.owners
         ([[64, 275, 269], [269, 288, 304]], array([0, 0]))
         """
-        from numbatok.windows import Texts as Encodings
-        from numbatok.windows import checked_cut, cut_texts
+        from numbatok.windows import TextIds, checked_cut, cut_texts
 
         cut = checked_cut(max_length, stride, strategy, direction, overflow, pairs is not None)
         documents, seconds = _as_pairs(texts, pairs)
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, errors)
-        sides: list[Encodings] = []
+        sides: list[TextIds] = []
         for which in (documents, seconds):
             refuse_nulls(which)
             if which is None:
@@ -718,7 +723,7 @@ class Tokenizer:
                 found.second = which is seconds
                 where = f" at index {found.document} of the batch"
                 raise self._disallowed(found, documents, seconds, where) from None
-            sides.append(Encodings(encoded.ids, encoded.offsets))
+            sides.append(TextIds(encoded.ids, encoded.offsets))
         return cut_texts(engine.frame(pairs is not None, bool(add_special_tokens)), sides[0], (*sides, None)[1], cut)
 
     def encode_words(
@@ -748,8 +753,7 @@ class Tokenizer:
         >>> numbatok.get_encoding("gpt2").encode_words([["Hello", " tokenizer"], [" world"]])[::2]
         (TokenBatch(2 documents, 4 ids), array([0, 1, 1, 0], dtype=int32))
         """
-        from numbatok.windows import Texts as Encodings
-        from numbatok.windows import checked_cut, cut_texts, texts_of_words, word_at, words_of
+        from numbatok.windows import TextIds, checked_cut, cut_texts, texts_of_words, word_at, words_of
 
         cut = checked_cut(max_length, stride, strategy, direction, overflow, pairs is not None)
         given = [words_of(documents, "documents")]
@@ -761,7 +765,7 @@ class Tokenizer:
                 )
         engine = self._engine or self._start()
         actions = self._actions(engine, allowed_special, disallowed_special, "strict")
-        sides: list[Encodings] = []
+        sides: list[TextIds] = []
         for words, edges in given:
             try:
                 encoded = engine.encode_batch(words, None, Call(actions, "strict", None))
@@ -1096,7 +1100,7 @@ class Tokenizer:
             codecs.lookup_error(errors)  # bytes.decode looks it up only where bytes are not UTF-8
         if self._parts.decoder:
             array = as_ids(ids, self.vocab_size)
-            return self._decode_strings(array, np.array([0, len(array)]), skip_special_tokens, batch=False)[0]
+            return self._decode_strings(array, np.array([0, len(array)], np.int64), skip_special_tokens, batch=False)[0]
         data = self._decode_list(ids, skip_special_tokens)
         return str(self._decode_one(ids, skip_special_tokens).data if data is None else data, "utf-8", errors)
 
@@ -1267,7 +1271,7 @@ class Tokenizer:
     def _decode_one(self, ids: object, skip_special_tokens: bool) -> npt.NDArray[np.uint8]:
         """The bytes of one document's ids."""
         array = as_ids(ids, self.vocab_size)
-        return self._decode(array, np.array([0, len(array)]), skip_special_tokens, batch=False)[0]
+        return self._decode(array, np.array([0, len(array)], np.int64), skip_special_tokens, batch=False)[0]
 
     def _decode_strings(self, ids: Ids, offsets: Offsets, skip_special_tokens: bool, *, batch: bool) -> list[str]:
         """The texts that the decoder makes of the strings of each document's tokens."""

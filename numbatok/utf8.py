@@ -25,17 +25,17 @@ def transcode(characters: int, count: int, width: int, threads: int | None) -> n
             used = utf8.transcode_utf8(characters, count, width, address_of(data), len(data))
             return data[:used] if used >= 0 else None
         cuts = np.linspace(0, count, PARTS * granted + 1).astype(np.int64)
-        rows = np.zeros((len(cuts) - 1, dtypes.ROW_FIELDS), np.int64)
+        rows = np.zeros((len(cuts) - 1, dtypes.CALL_FIELDS), np.int64)
         rows[:, 0] = characters + width * cuts[:-1]
         rows[:, 1] = np.diff(cuts)
         rows[:, 2] = width
         call_rows(utf8.transcode_utf8, rows, granted)
-        sizes = rows[:, dtypes.ROW_RESULT].copy()
+        sizes = rows[:, dtypes.CALL_RESULT].copy()
         data = np.empty(int(sizes.sum()), np.uint8)
         touch(data)
         rows[:, 3], rows[:, 4] = address_of(data) + np.cumsum(sizes) - sizes, sizes
         call_rows(utf8.transcode_utf8, rows, granted)
-        return data if (rows[:, dtypes.ROW_RESULT] == sizes).all() else None
+        return data if (rows[:, dtypes.CALL_RESULT] == sizes).all() else None
 
 
 def first_invalid(data: npt.NDArray[np.uint8], threads: int | None) -> int:
@@ -49,11 +49,11 @@ def first_invalid(data: npt.NDArray[np.uint8], threads: int | None) -> int:
             near = data[np.minimum(cuts[1:-1, np.newaxis] + np.arange(4), len(data) - 1)] & 0xC0 != 0x80
             if near.any(axis=1).all():
                 cuts[1:-1] += np.argmax(near, axis=1)
-                rows = np.zeros((len(cuts) - 1, dtypes.ROW_FIELDS), np.int64)
+                rows = np.zeros((len(cuts) - 1, dtypes.CALL_FIELDS), np.int64)
                 rows[:, 0], rows[:, 1] = address_of(data) + cuts[:-1], np.diff(cuts)
                 call_rows(utf8.first_invalid_utf8, rows, granted)
-                wrong = np.flatnonzero(rows[:, dtypes.ROW_RESULT] >= 0)
-                return int(cuts[wrong[0]] + rows[wrong[0], dtypes.ROW_RESULT]) if len(wrong) else -1
+                wrong = np.flatnonzero(rows[:, dtypes.CALL_RESULT] >= 0)
+                return int(cuts[wrong[0]] + rows[wrong[0], dtypes.CALL_RESULT]) if len(wrong) else -1
     return int(utf8.first_invalid_utf8(address_of(data), len(data)))
 
 
@@ -66,7 +66,7 @@ def all_valid(addresses: int, lengths: int, count: int, total: int, threads: int
         if granted < 2:
             return bool(utf8.next_invalid_text(addresses, lengths, count, 0) < 0)
         cuts = np.linspace(0, count, PARTS * granted + 1).astype(np.int64)
-        rows = np.zeros((len(cuts) - 1, dtypes.ROW_FIELDS), np.int64)
+        rows = np.zeros((len(cuts) - 1, dtypes.CALL_FIELDS), np.int64)
         rows[:, 0], rows[:, 1], rows[:, 2] = addresses + 8 * cuts[:-1], lengths + 8 * cuts[:-1], np.diff(cuts)
         call_rows(utf8.next_invalid_text, rows, granted)
-        return bool((rows[:, dtypes.ROW_RESULT] < 0).all())
+        return bool((rows[:, dtypes.CALL_RESULT] < 0).all())

@@ -44,9 +44,7 @@ def _space_and_word() -> npt.NDArray[np.uint8]:
     table = np.zeros(dtypes.CLASS_TABLE_SIZE, np.uint8)
     points = table[: unicode.CODE_POINTS]
     points[unicode.white_space()] = dtypes.IS_SPACE
-    edges = unicode.named_sets()["word"]
-    for first, end in zip(edges[::2], edges[1::2], strict=True):
-        points[first:end] |= dtypes.IS_WORD
+    points[unicode.in_named_set("word")] |= dtypes.IS_WORD
     return table
 
 

@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.errors import VocabularyError
+from numbatok.kernels import dtypes
 
-MAX_SYMBOLS = 1 << 21  # kernels.dtypes.SYMBOL_BITS
-MAX_RANKS = (1 << 22) - 1  # kernels.dtypes.RANK_BITS; the last value stands for an empty slot
+MAX_SYMBOLS = 1 << dtypes.SYMBOL_BITS
+MAX_RANKS = (1 << dtypes.RANK_BITS) - 1  # the last value stands for an empty slot
 LONGEST_AFFIX = 255  # bytes; with byte_fallback each may become an id of every unit
 
 EMPTY_TOKEN = "the empty token is in the vocabulary; every token needs at least one byte"
@@ -206,7 +207,7 @@ class Vocabulary:
         tokens : in order of rank
         ids : of each token, increasing; its place if not given
         """
-        numbers = np.arange(len(tokens)) if ids is None else _as_numbers(ids)
+        numbers = np.arange(len(tokens), dtype=np.int64) if ids is None else _as_numbers(ids)
         return cls._checked(list(tokens), numbers, None, whole_first=True)
 
     @classmethod

@@ -51,8 +51,8 @@ class Cut(NamedTuple):
     overflow: bool
 
 
-class Texts(NamedTuple):
-    """The ids of the first, or the second, texts; ``words`` has the index of each id's word, or is None."""
+class TextIds(NamedTuple):
+    """The ids of the first, or the second, texts, flat; ``words`` has the index of each id's word, or is None."""
 
     ids: Ids
     offsets: Offsets
@@ -77,7 +77,7 @@ def checked_cut(max_length: int | None, stride: int, strategy: str, direction: s
     return Cut(length, checked_number("stride", stride, 0), strategy, direction, bool(overflow))  # type: ignore[arg-type]
 
 
-def cut_texts(frame: Frame, first: Texts, second: Texts | None, cut: Cut) -> Windows:
+def cut_texts(frame: Frame, first: TextIds, second: TextIds | None, cut: Cut) -> Windows:
     """The rows of texts, or pairs, in a template."""
     sides = {"A": first} if second is None else {"A": first, "B": second}
     lengths = {which: np.diff(side.offsets) for which, side in sides.items()}
@@ -109,7 +109,7 @@ def cut_texts(frame: Frame, first: Texts, second: Texts | None, cut: Cut) -> Win
     return Windows(TokenBatch(joined(addresses, counts), offsets, types_of_ids), owners, words)
 
 
-def _words(frame: Frame, sides: dict[str, Texts], begins: _Numbers, counts: _Numbers) -> npt.NDArray[np.int32]:
+def _words(frame: Frame, sides: dict[str, TextIds], begins: _Numbers, counts: _Numbers) -> npt.NDArray[np.int32]:
     """The index of each id's word, from where in the texts' ids each span begins."""
     none = np.full(max((len(block) for block in frame.blocks if block is not None), default=0), -1, np.int32)
     addresses = np.empty(begins.shape, np.int64)
@@ -179,7 +179,7 @@ def _windows(lengths: _Numbers, keeps: _Numbers, cut: Cut) -> _Spans:
             )
         steps = np.where(is_cut, keeps - cut.stride, 1)
         counts = 1 + np.where(is_cut, -(-(lengths - keeps) // steps), 0)
-    owners = np.repeat(np.arange(len(lengths)), counts)
+    owners = np.repeat(np.arange(len(lengths), dtype=np.int64), counts)
     moved = (np.arange(len(owners)) - (np.cumsum(counts) - counts)[owners]) * (keeps[owners] - cut.stride)
     if cut.direction == "right":
         begins = np.maximum(moved, 0)
@@ -203,7 +203,7 @@ def _combinations(frame: Frame, counts: dict[str, _Numbers], texts: int) -> tupl
         piece = frame.pieces[number]
         assert isinstance(piece, Text)
         before.append(before[-1] * counts[piece.which])
-    owners = np.repeat(np.arange(texts), before[-1])
+    owners = np.repeat(np.arange(texts, dtype=np.int64), before[-1])
     place = np.arange(len(owners)) - (np.cumsum(before[-1]) - before[-1])[owners]
     chosen = {}
     for number, earlier, both in zip(reversed(numbers), before[-2::-1], before[:0:-1], strict=True):
@@ -242,11 +242,11 @@ def words_of(documents: object, name: str) -> tuple[list[str], _Numbers]:
     return flat, np.array(edges, np.int64)
 
 
-def texts_of_words(ids: Ids, of_words: Offsets, documents: Offsets) -> Texts:
+def texts_of_words(ids: Ids, of_words: Offsets, documents: Offsets) -> TextIds:
     """The ids of documents of words, from where each word's ids begin and each document's words."""
     lengths = np.diff(of_words)
     index = np.arange(len(lengths)) - np.repeat(documents[:-1], np.diff(documents))
-    return Texts(ids, of_words[documents], np.repeat(index.astype(np.int32), lengths))
+    return TextIds(ids, of_words[documents], np.repeat(index.astype(np.int32), lengths))
 
 
 def word_at(place: int, documents: Offsets) -> tuple[int, int]:

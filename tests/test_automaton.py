@@ -11,7 +11,7 @@ import texts
 from cutting import Cutter, reference, reference_pieces
 from numbatok.errors import VocabularyError
 from numbatok.kernels import dtypes
-from numbatok.patterns import automaton
+from numbatok.patterns import scanner
 from numbatok.patterns.compile import compile_rule
 from numbatok.patterns.rules import Split
 from test_patterns import CL100K, DEEPSEEK_V3, GPT2, LLAMA3, O200K, onig
@@ -119,10 +119,10 @@ def test_more_random_patterns() -> None:
     check_random_patterns(2, 6000)
 
 
-@pytest.mark.parametrize("depth", range(automaton.DEEPEST_MEMORY + 1))
+@pytest.mark.parametrize("depth", range(scanner.DEEPEST_MEMORY + 1))
 def test_any_memory_cuts_alike(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many characters a state remembers, what is read again gives the same pieces."""
-    monkeypatch.setattr(automaton, "DEEPEST_MEMORY", depth)
+    monkeypatch.setattr(scanner, "DEEPEST_MEMORY", depth)
     compile_rule.cache_clear()
     try:
         check_random_patterns(3 + depth, 120)

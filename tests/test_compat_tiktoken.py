@@ -893,6 +893,16 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
     assert same_in_both("read_file_cached", str(path)) == b"content"
 
 
+def test_a_cache_that_breaks_off(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No part of a file is left in it."""
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        numbatok.compat.tiktoken.load.read_file_cached(str(path))
+    assert list(cache.iterdir()) == []
+
+
 @pytest.mark.parametrize("content", [b"YQ== 0\nYg== 1\n", b"", b"\nYQ== 0\n\n", b"YQ== x\n", b"YQ==\n", b"YQ== 0 0\n"])
 def test_lines_of_rank_files(tmp_path: Path, cache: Path, content: bytes) -> None:
     (tmp_path / "ranks").write_bytes(content)

@@ -14,6 +14,7 @@ import small
 from numbatok import Tokenizer, VocabularyError
 from numbatok.decoders import ByteFallback, Fuse, Metaspace, Replace, Spaced, Strip, Suffix, decode
 from numbatok.loading import byte_level, tokenizer_json
+from numbatok.loading.checks import brief
 from numbatok.normalizers import NFC
 from numbatok.parts import Parts
 from numbatok.patterns.rules import GPT2, Split
@@ -248,13 +249,13 @@ PRE_TOKENIZERS: dict[str, tuple[object, tuple[Split, ...]]] = {
     "bytes alone": (BYTES_ALONE, ()),
     "byte level": (BYTE_LEVEL, (Split(GPT2),)),
     "nested": (sequence(sequence(), sequence(sequence(BYTE_LEVEL))), (Split(GPT2),)),
-    "regex": (split(r"\s+$"), (Split(r"\s+$", syntax="oniguruma"),)),
-    "string": (split("", pattern={"String": "a.b|[c]"}), (Split(r"a\.b\|\[c\]", syntax="oniguruma"),)),
+    "regex": (split(r"\s+$"), (Split(r"\s+$", dialect="oniguruma"),)),
+    "string": (split("", pattern={"String": "a.b|[c]"}), (Split(r"a\.b\|\[c\]", dialect="oniguruma"),)),
     "inverted": (split("a", invert=True), (Split("a", "isolated", True, "oniguruma"),)),
-    "removed": (split("a", behavior="Removed"), (Split("a", "removed", syntax="oniguruma"),)),
-    "previous": (split("a", behavior="MergedWithPrevious"), (Split("a", "merged_with_previous", syntax="oniguruma"),)),
-    "next": (split("a", behavior="MergedWithNext"), (Split("a", "merged_with_next", syntax="oniguruma"),)),
-    "contiguous": (split("a", behavior="Contiguous"), (Split("a", "contiguous", syntax="oniguruma"),)),
+    "removed": (split("a", behavior="Removed"), (Split("a", "removed", dialect="oniguruma"),)),
+    "previous": (split("a", behavior="MergedWithPrevious"), (Split("a", "merged_with_previous", dialect="oniguruma"),)),
+    "next": (split("a", behavior="MergedWithNext"), (Split("a", "merged_with_next", dialect="oniguruma"),)),
+    "contiguous": (split("a", behavior="Contiguous"), (Split("a", "contiguous", dialect="oniguruma"),)),
     "digits": ({"type": "Digits", "individual_digits": False}, (Split(DIGIT, "contiguous"),)),
     "single digits": ({"type": "Digits", "individual_digits": True}, (Split(DIGIT),)),
     "punctuation": ({"type": "Punctuation"}, (Split(PUNCTUATION),)),
@@ -276,7 +277,7 @@ PRE_TOKENIZERS: dict[str, tuple[object, tuple[Split, ...]]] = {
             Split(PUNCTUATION, "contiguous"),
             Split(GPT2),
             Split(DIGIT, "contiguous", spelled=True),
-            Split("[0-9][0-9][0-9]", syntax="oniguruma"),
+            Split("[0-9][0-9][0-9]", dialect="oniguruma"),
         ),
     ),
 }  # fmt: skip
@@ -314,7 +315,7 @@ def test_normalizers() -> None:
     spelled = {"pre_tokenizer": split(r"\s"), "normalizer": {"type": "ByteLevel"}}
     parts = parse({**settings, **spelled})
     assert (parts.normalizer, parts.vocabulary.options.unit) == (None, "byte")
-    assert parts.rule == (Split(r"\s", syntax="oniguruma", spelled=True),)
+    assert parts.rule == (Split(r"\s", dialect="oniguruma", spelled=True),)
     sequences = {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "ByteLevel"}]}
     parts = parse({**settings, "pre_tokenizer": None, "normalizer": sequences})
     assert (parts.normalizer, parts.vocabulary.options.unit, parts.rule) == (NFC(), "byte", ())
@@ -658,6 +659,42 @@ def test_what_is_no_tokenizer_json(content: str) -> None:
     """One clear error, however odd the content."""
     with pytest.raises(VocabularyError, match=r"not a tokenizer\.json"):
         Tokenizer.from_str(content)
+
+
+DEEP = "[" * 5000 + "]" * 5000
+
+
+@pytest.mark.parametrize("section", ["version", "padding", "normalizer", "pre_tokenizer", "decoder", "merges", "x"])
+@pytest.mark.parametrize(
+    "value",
+    [DEEP, f'["#version", {DEEP}]', f'["a b", {"1" * 5000}]', str([1] * 10**6)],
+    ids=["deep", "deep behind a version", "digits", "wide"],
+)
+def test_deep_and_large_values(section: str, value: str) -> None:
+    """One short error, where Python's own reader gives up, and where an error shows the value."""
+    settings = small.tokenizer_json(merges="<here>")
+    if section != "merges":
+        settings = {**small.tokenizer_json(), section: "<here>"}
+    with pytest.raises(VocabularyError) as error:
+        Tokenizer.from_str(json.dumps(settings).replace('"<here>"', value))
+    assert len(str(error.value)) < 400
+
+
+def test_broken_merges() -> None:
+    """They are read apart from the rest of the file."""
+    content = json.dumps(small.tokenizer_json(merges="<here>"))
+    with pytest.raises(VocabularyError, match="not a list of merges: Expecting value"):
+        Tokenizer.from_str(content.replace('"<here>"', "[foo]"))
+
+
+@pytest.mark.parametrize("depth", [10, 100, 900])
+def test_brief(depth: int) -> None:
+    """A value in an error takes one line, and no more is made of it than is shown."""
+    value: object = "end"
+    for _ in range(depth):
+        value = [value, {"é": None}]
+    whole = json.dumps(value, ensure_ascii=False)
+    assert brief(value) == (whole if len(whole) <= 100 else whole[:97] + "...")
 
 
 def test_byte_order_mark() -> None:

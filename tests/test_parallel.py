@@ -555,6 +555,11 @@ def test_cache_budget() -> None:
         assert tokenizer.cache_info().bytes <= 3 << 20
     finally:
         numbatok.set_cache_budget(None)
+    tokenizer.set_cache_budget(np.int64(5 << 20))
+    for other in (tokenizer.add_tokens(["<new>"]), tokenizer.with_dropout(0), tokenizer.with_dropout(0.1, seed=1)):
+        assert other.cache_info().budget == 5 << 20
+        other.encode(text)
+        assert other.cache_info().budget == 5 << 20
     for wrong, kind in ((-1, ValueError), (1.5, TypeError), (True, TypeError)):
         with pytest.raises(kind, match="a cache budget must be"):
             numbatok.set_cache_budget(wrong)

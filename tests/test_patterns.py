@@ -16,7 +16,7 @@ import texts
 from cutting import Cutter, reference, reference_pieces
 from numbatok.errors import VocabularyError
 from numbatok.patterns import syntax
-from numbatok.patterns.rules import Split
+from numbatok.patterns.rules import Dialect, Split
 
 GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 CL100K = (
@@ -351,10 +351,10 @@ REFUSED = {
 
 @pytest.mark.parametrize("pattern", REFUSED)
 @pytest.mark.parametrize("dialect", ["rust", "oniguruma"])
-def test_refused(pattern: str, dialect: syntax.Syntax) -> None:
+def test_refused(pattern: str, dialect: Dialect) -> None:
     """What can't be compiled is named, with the pattern."""
     with pytest.raises(VocabularyError, match=re.escape(REFUSED[pattern])) as error:
-        Cutter(Split(pattern, syntax=dialect))
+        Cutter(Split(pattern, dialect=dialect))
     assert repr(pattern)[1:20] in str(error.value)
 
 

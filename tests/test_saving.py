@@ -194,6 +194,19 @@ def test_saving_over_a_file(tmp_path: Path, small_ranks) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
+def test_saving_leaves_the_umask_alone(tmp_path: Path, small_ranks, monkeypatch) -> None:
+    """It is the process's, so that another thread's files would get the wrong permissions; and it is heeded."""
+    before = os.umask(0o027)
+    try:
+        monkeypatch.setattr(os, "umask", None)
+        small_ranks.save(tmp_path / "tokenizer.json")
+    finally:
+        monkeypatch.undo()
+        os.umask(before)
+    assert (tmp_path / "tokenizer.json").stat().st_mode & 0o777 == 0o640
+
+
 # --- patterns ---
 
 PATTERNS = [

@@ -8,7 +8,7 @@ from tokenizers import pre_tokenizers
 
 import probe_unicode
 from numbatok.kernels import dtypes, starts
-from numbatok.patterns import charsets, known, syntax, unicode
+from numbatok.patterns import charsets, classes, known, unicode
 
 #: Characters of the planes that hold all scripts.
 ASSIGNED_PLANES = probe_unicode.EVERY_CHARACTER[:0x33000]
@@ -60,7 +60,7 @@ def test_what_pre_tokenizers_take_for_numbers_and_punctuation() -> None:
     for name, size in (("isnumeric", 1_924), ("ispunctuation", 726)):
         points = members(unicode.named_sets()[name])
         assert len(points) == size
-        assert np.array_equal(points, members(syntax.property_set(name.replace("is", "is_"), "rust")))
+        assert np.array_equal(points, members(classes.property_set(name.replace("is", "is_"), "rust")))
     text = "".join(f"a{chr(point)}" for point in range(0x3000) if not 0xD800 <= point < 0xE000)
     for pre_tokenizer, name in (
         (pre_tokenizers.Digits(individual_digits=True), "isnumeric"),

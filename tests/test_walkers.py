@@ -305,7 +305,7 @@ def test_spellings_cut_alike() -> None:
     for walk in known.WALKS.values():
         first = [reference_pieces(walk.rules[0], text) for text in sample]
         for rule in walk.rules[1:]:
-            if all(split.syntax == "oniguruma" for split in rule):
+            if all(split.dialect == "oniguruma" for split in rule):
                 assert [reference_pieces(rule, text) for text in sample] == first, rule
 
 

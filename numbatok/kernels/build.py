@@ -29,6 +29,7 @@ from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, t
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.merge import find_token, pair_hash, token_key
 from numbatok.kernels.spans import key_hash
+from numbatok.kernels.starts import set_bit
 
 _RANK_SHIFT = np.uint64(RANK_BITS)
 
@@ -41,12 +42,6 @@ def _shift_of(length):
         length >>= 1
         shift -= ONE
     return shift
-
-
-@helper
-def set_bit(bits, bit):
-    """Set one bit of a filter."""
-    put(bits, bit >> U64(6), at(bits, bit >> U64(6)) | ONE << (bit & U64(63)))
 
 
 @kernel("int64(int64)")

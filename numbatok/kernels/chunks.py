@@ -24,11 +24,11 @@ from numbatok.kernels.dtypes import (
     WORK_VIEW,
     ZERO,
 )
-from numbatok.kernels.encode import is_set, last_start
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table, trailing_zeros
 from numbatok.kernels.intrinsics_vector import equal_to
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.pieces import walk_all
+from numbatok.kernels.starts import is_set, last_start
 
 SENTENCES, LINES, PARAGRAPHS = range(3)
 GROUP = 64  # tokens whose bytes are added up at once

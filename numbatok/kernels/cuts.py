@@ -29,6 +29,7 @@ from numbatok.kernels.dtypes import (
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, load_u64, put, table, trailing_zeros
 from numbatok.kernels.intrinsics_vector import range_mask
 from numbatok.kernels.jit import helper, kernel
+from numbatok.kernels.starts import set_bit
 
 FIRST_LEAD = 0xE3
 LEADS = 7  # E3 to E9
@@ -51,11 +52,6 @@ def _pair_bit(pair, shift):
 def _edge_bit(last, lead):
     """Bit of the last byte of a character and the first of the next among the edges."""
     return U64(last & 63) << U64(4) | U64(lead & 15)
-
-
-@helper
-def _set(bits, bit):
-    put(bits, bit >> _WORD_SHIFT, at(bits, bit >> _WORD_SHIFT) | ONE << (bit & _WORD_MASK))
 
 
 @kernel("int64(int64)")
@@ -85,9 +81,9 @@ def mark_spanned(view):
             if len(spanned) == 0:
                 continue
             if place - 3 >= begin and place + 3 <= end:
-                _set(spanned, _pair_bit(load_u64(data, place - 3) & _SIX_BYTES, shift))
+                set_bit(spanned, _pair_bit(load_u64(data, place - 3) & _SIX_BYTES, shift))
             else:
-                _set(edges, _edge_bit(last, lead))
+                set_bit(edges, _edge_bit(last, lead))
     return found
 
 
@@ -120,8 +116,8 @@ def mark_unmerged(view, work):
         if call_kernel(field(view, VIEW_MERGER), (view, work, field(view, VIEW_TOKENS) + begin, end - begin)) == 1:
             continue
         found += 1
-        _set(spanned, _pair_bit((load_u64(data, begin) & _THREE_BYTES) << _THREE, shift))
-        _set(spanned, _pair_bit(load_u64(data, end - 3) & _THREE_BYTES, shift))
+        set_bit(spanned, _pair_bit((load_u64(data, begin) & _THREE_BYTES) << _THREE, shift))
+        set_bit(spanned, _pair_bit(load_u64(data, end - 3) & _THREE_BYTES, shift))
     return found
 
 

@@ -285,9 +285,9 @@ TASK_BYTES = 13  # about how much there is to do
 TASK_FIELDS = 14
 
 # A row of arguments of a kernel, and what it returns: those of decode_documents, which has the most.
-ROW_IDS, ROW_OFFSETS, ROW_DOCUMENTS, ROW_TABLES = range(4)
-ROW_OUTPUT, ROW_CAPACITY, ROW_ENDS, ROW_RESULT = range(9, 13)
-ROW_FIELDS = 13
+CALL_IDS, CALL_OFFSETS, CALL_DOCUMENTS, CALL_TABLES = range(4)
+CALL_OUTPUT, CALL_CAPACITY, CALL_ENDS, CALL_RESULT = range(9, 13)
+CALL_FIELDS = 13
 
 AT_BEGINNING = -1
 MOST_POSITION = (1 << 16) - 1  # farthest that a position reaches from its window's begin

@@ -4,7 +4,6 @@ import numpy as np
 
 from numbatok.kernels.dtypes import (
     ADDED_REFUSED,
-    ALL_ONES,
     AT_BEGINNING,
     CHUNK_BLOCKS,
     CHUNK_BYTES,
@@ -76,7 +75,6 @@ from numbatok.kernels.intrinsics import (
     at,
     call_kernel,
     field,
-    leading_zeros,
     put,
     set_field,
     table,
@@ -84,13 +82,7 @@ from numbatok.kernels.intrinsics import (
 )
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.spans import flatten, place_of, wide_base_of
-from numbatok.kernels.starts import keep_tail
-
-
-@helper
-def is_set(bitmap, bit):
-    """Whether a bit of a bitmap is set."""
-    return at(bitmap, bit >> 6) >> U64(bit & 63) & ONE != ZERO
+from numbatok.kernels.starts import is_set, keep_tail, last_start, next_start, whole_start
 
 
 @helper
@@ -147,28 +139,6 @@ def _encode_pretokens(view, work, text, length, base, offset, begin, count, used
 
 
 @helper
-def last_start(starts, limit):
-    """The last set bit at or before bit ``limit``; bit 0 is set."""
-    block = limit >> 6
-    bits = at(starts, block) & (ALL_ONES >> U64(63 - (limit & 63)))
-    while bits == ZERO:
-        block -= 1
-        bits = at(starts, block)
-    return 64 * block + 63 - np.int64(leading_zeros(bits))
-
-
-@helper
-def _next_start(starts, block, end):
-    """The first set bit from ``block`` on that is before bit ``end``, or ``end``."""
-    while 64 * block < end:
-        bits = at(starts, block)
-        if bits != ZERO:
-            return min(64 * block + np.int64(trailing_zeros(bits)), end)
-        block += 1
-    return end
-
-
-@helper
 def encode_region(view, work, text, length, base, end, resume, used):
     """Encode ``text[base:end]``, which the bitmaps from ``base`` on cut into whole pretokens, from ``resume`` on.
 
@@ -191,7 +161,7 @@ def encode_region(view, work, text, length, base, end, resume, used):
             count -= 1
         following = bits
         if offset + CHUNK_BYTES < bits:
-            following = _next_start(starts, block + window, bits)
+            following = next_start(starts, offset + CHUNK_BYTES, bits)
         begin = 0
         while begin < count and base + offset + np.int64(at(positions, begin)) < resume:
             begin += 1
@@ -266,18 +236,6 @@ def _find_added(view, work, match, text, length, segment, floor, limit, want):
     set_field(work, match, token)
     if token < 0:
         set_field(work, match + 3, min(want, limit))
-
-
-@helper
-def whole_start(text, length, starts, base, limit):
-    """The last start at or before byte ``limit`` that is a character's first byte; ``base`` if there is no other."""
-    source = array_at(text, length, np.uint8)
-    while limit > base:
-        limit = base + last_start(starts, limit - base)
-        if at(source, limit) & 0xC0 != 0x80:
-            break
-        limit -= 1
-    return limit
 
 
 @helper

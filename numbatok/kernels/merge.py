@@ -4,6 +4,8 @@ Byte pair encoding replaces, again and again, the adjacent pair of symbols with 
 the leftmost of equal ones first, until no pair has a rank (Sennrich, Haddow and Birch, "Neural Machine Translation of
 Rare Words with Subword Units", 2016, section 3.2). Both kinds of vocabulary become one table of pairs: a merge list
 gives its pairs, a rank file every split of a token into two tokens, as far as :func:`build.enter_pairs` needs them.
+
+What is merged is bytes or, for models with options, the units of :mod:`numbatok.kernels.units`.
 """
 
 import numpy as np
@@ -19,13 +21,10 @@ from numbatok.kernels.dtypes import (
     SHORT_MERGE,
     SYMBOL_BITS,
     U64,
-    VIEW_ALPHABET,
     VIEW_BYTE_PAIRS,
     VIEW_BYTE_SYMBOLS,
     VIEW_DROPOUT,
-    VIEW_FALLBACK,
     VIEW_FIRST_MERGED,
-    VIEW_FUSE_UNKNOWN,
     VIEW_IDS,
     VIEW_IDS_PER_BYTE,
     VIEW_MERGED,
@@ -33,9 +32,7 @@ from numbatok.kernels.dtypes import (
     VIEW_PAIR_FILTER_SHIFT,
     VIEW_PAIR_SHIFT,
     VIEW_PAIRS,
-    VIEW_PREFIX,
     VIEW_SCAN_LIMIT,
-    VIEW_SUFFIX,
     VIEW_TOKEN_FILTER,
     VIEW_TOKEN_FILTER_SHIFT,
     VIEW_TOKEN_KEYS,
@@ -43,11 +40,6 @@ from numbatok.kernels.dtypes import (
     VIEW_TOKEN_SLOTS,
     VIEW_TOKEN_STARTS,
     VIEW_TOKENS,
-    VIEW_UNIT_LAST,
-    VIEW_UNIT_LATER,
-    VIEW_UNIT_LIMIT,
-    VIEW_UNITS,
-    VIEW_UNKNOWN,
     VIEW_WHOLE_LIMIT,
     WORK_HEAP,
     WORK_NEXT,
@@ -71,6 +63,7 @@ from numbatok.kernels.intrinsics import (
 from numbatok.kernels.intrinsics_vector import smallest_of_16
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.spans import key_hash, long_key, short_key
+from numbatok.kernels.units import split_units
 
 _RANK_MASK = np.uint64((1 << RANK_BITS) - 1)
 _RANK_SHIFT = np.uint64(RANK_BITS)
@@ -88,6 +81,17 @@ _MIX_SECOND = np.uint64(0x94D049BB133111EB)
 def pair_hash(left, right):
     """Hash of a pair of symbols: its first slot among 2^k, or its filter bit, is the upper k bits."""
     return (U64(left) << _LEFT_SHIFT | U64(right)) * HASH_LOW
+
+
+@helper
+def _pair_tables(view):
+    """(pairs, shift, bits, bits_shift): where :func:`pair_rank` looks a pair up."""
+    return (
+        table(view, VIEW_PAIRS, np.uint64),
+        U64(field(view, VIEW_PAIR_SHIFT)),
+        table(view, VIEW_PAIR_FILTER, np.uint64),
+        U64(field(view, VIEW_PAIR_FILTER_SHIFT)),
+    )
 
 
 @helper
@@ -351,10 +355,7 @@ def merge_pretoken(view, work, text, length):
     ranks = table(work, WORK_RANKS, np.uint32)
     byte_symbols = table(view, VIEW_BYTE_SYMBOLS, np.uint32)
     byte_pairs = table(view, VIEW_BYTE_PAIRS, np.uint32)
-    pairs = table(view, VIEW_PAIRS, np.uint64)
-    shift = U64(field(view, VIEW_PAIR_SHIFT))
-    bits = table(view, VIEW_PAIR_FILTER, np.uint64)
-    bits_shift = U64(field(view, VIEW_PAIR_FILTER_SHIFT))
+    pairs, shift, bits, bits_shift = _pair_tables(view)
     merged = table(view, VIEW_MERGED, np.uint32)
     first = field(view, VIEW_FIRST_MERGED)
     before = np.int64(0)
@@ -375,125 +376,6 @@ def merge_pretoken(view, work, text, length):
     return count
 
 
-@helper
-def _character(source, position, length):
-    """(code point, bytes) of the character at ``source[position]``, of at most ``length - position`` bytes."""
-    lead = np.int64(at(source, position))
-    if lead < 0xC0:
-        return lead, np.int64(1)
-    width = min(np.int64(2) + (lead >= 0xE0) + (lead >= 0xF0), length - position)
-    point = lead & (0x7F >> width)
-    for i in range(1, width):
-        point = point << 6 | np.int64(at(source, position + i)) & 0x3F
-    return point, width
-
-
-@helper
-def _put_fallback(fallback, byte, symbols, count):
-    """Put the symbol of a byte's ``<0xXX>`` at ``symbols[count]``; whether it has one."""
-    symbol = at(fallback, byte)
-    if symbol != np.uint32(0):
-        put(symbols, count, np.uint32(symbol - np.uint32(1)))
-    return symbol != np.uint32(0)
-
-
-@helper
-def _fall_back(view, fallback, point, later, last, symbols, count):
-    """Put the byte tokens of the unit's spelling, the character ``point`` with its prefix and suffix, to
-    ``symbols[count:]``; return how many, or 0 where any of them is missing.
-    """
-    made = count
-    if later:
-        prefix = table(view, VIEW_PREFIX, np.uint8)
-        for i in range(len(prefix)):
-            if not _put_fallback(fallback, np.int64(at(prefix, i)), symbols, made):
-                return np.int64(0)
-            made += 1
-    more = np.int64(point >= 0x80) + (point >= 0x800) + (point >= 0x10000)  # bytes after the first
-    byte = point if more == 0 else point >> 6 * more | (0xFF00 >> more + 1 & 0xFF)
-    if not _put_fallback(fallback, byte, symbols, made):
-        return np.int64(0)
-    made += 1
-    for i in range(more - 1, -1, -1):
-        if not _put_fallback(fallback, point >> 6 * i & 0x3F | 0x80, symbols, made):
-            return np.int64(0)
-        made += 1
-    if last:
-        suffix = table(view, VIEW_SUFFIX, np.uint8)
-        for i in range(len(suffix)):
-            if not _put_fallback(fallback, np.int64(at(suffix, i)), symbols, made):
-                return np.int64(0)
-            made += 1
-    return np.int64(made - count)
-
-
-@helper
-def split_units(view, source, length, symbols, widths):
-    """Put the symbols of the units of ``source[:length]``, a pretoken, to ``symbols``; return how many.
-
-    ``widths`` is set to how many bytes of the text, as the model has it, ``tokenizers`` takes each for.
-
-    A unit without a symbol becomes its byte tokens, else the unknown token, else nothing. As in ``tokenizers`` the
-    unknown token waits until a unit with a symbol of its own comes, or another unknown that is not fused with it, or
-    the end; byte tokens overtake it.
-    """
-    units = table(view, VIEW_UNITS, np.uint32)
-    limit = field(view, VIEW_UNIT_LIMIT)
-    part_of_later = field(view, VIEW_UNIT_LATER)
-    part_of_last = field(view, VIEW_UNIT_LAST)
-    alphabet = table(view, VIEW_ALPHABET, np.uint16)
-    fallback = table(view, VIEW_FALLBACK, np.uint32)
-    unknown = np.uint32(field(view, VIEW_UNKNOWN) - 1)
-    has_unknown = field(view, VIEW_UNKNOWN) != 0
-    fuse = field(view, VIEW_FUSE_UNKNOWN) != 0
-    waiting = np.int64(0)  # bytes of unknown units
-    count = np.int64(0)
-    position = np.int64(0)
-    while position < length:
-        if len(alphabet) > 0:
-            unit, width = np.int64(at(source, position)), np.int64(1)
-        else:
-            unit, width = _character(source, position, length)
-        later = position > 0
-        position += width
-        last = position == length
-        symbol = np.uint32(0)
-        if unit < limit:
-            symbol = at(units, unit + (part_of_later if later else 0) + (part_of_last if last else 0))
-        if len(alphabet) > 0:
-            width += np.int64(at(alphabet, unit) >= 0x80)
-        if symbol != np.uint32(0):
-            if waiting > 0:
-                put(symbols, count, unknown)
-                put(widths, count, np.uint32(waiting))
-                count += 1
-                waiting = np.int64(0)
-            put(symbols, count, np.uint32(symbol - np.uint32(1)))
-            put(widths, count, np.uint32(width))
-            count += 1
-            continue
-        if len(fallback) > 0:
-            point = np.int64(at(alphabet, unit)) if len(alphabet) > 0 else unit
-            made = _fall_back(view, fallback, point, later, last, symbols, count)
-            if made > 0:
-                for i in range(count, count + made):
-                    put(widths, i, np.uint32(1))
-                count += made
-                continue
-        if has_unknown:
-            if waiting > 0 and not fuse:
-                put(symbols, count, unknown)
-                put(widths, count, np.uint32(waiting))
-                count += 1
-                waiting = np.int64(0)
-            waiting += width
-    if waiting > 0:
-        put(symbols, count, unknown)
-        put(widths, count, np.uint32(waiting))
-        count += 1
-    return count
-
-
 @kernel("int64(int64, int64, int64, int64)")
 def merge_pretoken_by_options(view, work, text, length):
     """What :func:`merge_pretoken` does, for a vocabulary with any of the options that ``tokenizers`` has.
@@ -510,10 +392,7 @@ def merge_pretoken_by_options(view, work, text, length):
         put(symbols, 0, at(ids, token))
         return 1
     ranks = table(work, WORK_RANKS, np.uint32)
-    pairs = table(view, VIEW_PAIRS, np.uint64)
-    shift = U64(field(view, VIEW_PAIR_SHIFT))
-    bits = table(view, VIEW_PAIR_FILTER, np.uint64)
-    bits_shift = U64(field(view, VIEW_PAIR_FILTER_SHIFT))
+    pairs, shift, bits, bits_shift = _pair_tables(view)
     merged = table(view, VIEW_MERGED, np.uint32)
     first = field(view, VIEW_FIRST_MERGED)
     count = split_units(view, source, length, symbols, ranks)

@@ -3,7 +3,7 @@
 It runs after encoding, so that encoding without it stays as fast. Where ids are bytes of the text merged, and nothing
 is left out, their lengths add up and no text is read (:mod:`offsets_by_length`), about 1 ns an id. Elsewhere the text
 is cut anew as in encoding, and the ids are dealt out to the pretokens by the widths that ``tokenizers`` gives to units
-(:mod:`offsets_by_pieces`, :func:`merge.split_units`). ``offset_plan`` draws what both work on.
+(:mod:`offsets_by_pieces`, :func:`units.split_units`). ``offset_plan`` draws what both work on.
 """
 
 import numpy as np

@@ -27,10 +27,9 @@ from numbatok.kernels.dtypes import (
     WORK_SYMBOLS,
     ZERO,
 )
-from numbatok.kernels.encode import begin_at, is_set, last_start, next_added, pass_added
+from numbatok.kernels.encode import begin_at, next_added, pass_added
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table, trailing_zeros
 from numbatok.kernels.jit import helper
-from numbatok.kernels.merge import split_units
 from numbatok.kernels.offset_plan import (
     INFO_BEGINS_INSIDE,
     INFO_CHARACTERS,
@@ -60,7 +59,8 @@ from numbatok.kernels.offset_plan import (
     is_inside,
     width_of,
 )
-from numbatok.kernels.starts import character_at, keep_tail
+from numbatok.kernels.starts import character_at, is_set, keep_tail, last_start
+from numbatok.kernels.units import split_units
 
 
 @helper

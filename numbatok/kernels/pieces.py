@@ -16,10 +16,9 @@ from numbatok.kernels.dtypes import (
     WORK_VIEW,
     ZERO,
 )
-from numbatok.kernels.encode import is_set
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table, trailing_zeros
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.starts import keep_tail
+from numbatok.kernels.starts import is_set, keep_tail
 
 #: Bytes after the place where a walk ends that a walker may look at. (CLIP's looks 14 bytes on, but drops pieces: such
 #: texts are not listed in parts, see :func:`numbatok.counting.is_local`.)

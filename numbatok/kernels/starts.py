@@ -66,6 +66,56 @@ HAN_LEAD, LATE_HAN = 0xE4, 0xB8
 
 
 @helper
+def set_bit(bitmap, bit):
+    """Set a bit of a bitmap."""
+    put(bitmap, bit >> 6, at(bitmap, bit >> 6) | ONE << np.uint64(bit & 63))
+
+
+@helper
+def is_set(bitmap, bit):
+    """Whether a bit of a bitmap is set."""
+    return at(bitmap, bit >> 6) >> np.uint64(bit & 63) & ONE != ZERO
+
+
+@helper
+def last_start(starts, limit):
+    """The last set bit at or before bit ``limit``; bit 0 is set."""
+    block = limit >> 6
+    bits = at(starts, block) & (ALL_ONES >> np.uint64(63 - (limit & 63)))
+    while bits == ZERO:
+        block -= 1
+        bits = at(starts, block)
+    return 64 * block + 63 - np.int64(leading_zeros(bits))
+
+
+@helper
+def next_start(starts, bit, end):
+    """The first set bit from ``bit`` on that is before bit ``end``, or ``end``."""
+    if bit >= end:
+        return end
+    block = bit >> 6
+    bits = at(starts, block) >> np.uint64(bit & 63) << np.uint64(bit & 63)
+    while bits == ZERO:
+        block += 1
+        if 64 * block >= end:
+            return end
+        bits = at(starts, block)
+    return min(64 * block + np.int64(trailing_zeros(bits)), end)
+
+
+@helper
+def whole_start(text, length, starts, base, limit):
+    """The last start at or before byte ``limit`` that is a character's first byte; ``base`` if there is no other."""
+    source = array_at(text, length, np.uint8)
+    while limit > base:
+        limit = base + last_start(starts, limit - base)
+        if at(source, limit) & 0xC0 != 0x80:
+            break
+        limit -= 1
+    return limit
+
+
+@helper
 def keep_tail(work, text, length):
     """Copy the text's last bytes, followed by zeros, into the scratch, for reads that would cross its end."""
     tail = table(work, WORK_TAIL, np.uint8)
@@ -299,12 +349,6 @@ def contraction_bytes(text, position, stop):
 
 
 @helper
-def add_start(starts, place):
-    """Set the bit ``place`` of the bitmap."""
-    put(starts, place >> 6, at(starts, place >> 6) | ONE << np.uint64(place & 63))
-
-
-@helper
 def _settle_turns(turns, flat, newline, place):
     r"""(turns, pending): of the places after a line's end, those with no other line end in the same white space.
 
@@ -338,7 +382,7 @@ def turns_of_lines(starts, place, flat, newline, line, line_before, pending, fol
         beyond = trailing_zeros(~flat)
         if beyond < np.uint64(64):
             if followers >> beyond & ONE != ZERO:
-                add_start(starts, pending)
+                set_bit(starts, pending)
             pending = np.int64(-1)
     turns = flat & (line << ONE | line_before)
     if turns != ZERO and flat & (newline >> ONE | ONE << TOP) != ZERO:

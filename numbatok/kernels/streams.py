@@ -15,11 +15,11 @@ from numbatok.kernels.dtypes import (
     WORK_STARTS,
     WORK_VIEW,
 )
-from numbatok.kernels.encode import encode_region, last_start
+from numbatok.kernels.encode import encode_region
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table
 from numbatok.kernels.intrinsics_vector import copy_16_bytes
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.starts import keep_tail
+from numbatok.kernels.starts import keep_tail, last_start
 
 #: Bytes before an end that may not be one which no walk comes near: walkers look a few bytes ahead of their blocks.
 MARGIN = 16

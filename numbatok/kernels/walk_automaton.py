@@ -9,7 +9,7 @@ The contract is that of :mod:`numbatok.kernels.starts`, and besides:
   anew.
 
 A table has a row for each state of the scanner and a column for each class of characters; see
-:class:`numbatok.patterns.automaton.Scanner` and the constants there for what an entry says. One load a byte is all that
+:class:`numbatok.patterns.scanner.Scanner` and the constants there for what an entry says. One load a byte is all that
 depends on the one before; whether pieces begin is shifted into a word without a branch.
 """
 
@@ -31,31 +31,25 @@ from numbatok.kernels.dtypes import (
 from numbatok.kernels.intrinsics import array_at, at, at_sum, field, load_u64, put, set_field, table, trailing_zeros
 from numbatok.kernels.intrinsics_vector import range_mask
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.starts import character_at
-from numbatok.patterns import automaton
+from numbatok.kernels.starts import character_at, is_set, last_start, next_start, set_bit
 from numbatok.patterns import compile as layout
+from numbatok.patterns import scanner
 
 _U8 = np.uint8
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _PIECES = np.uint32(15)
-_DROPPED_SHIFT = np.uint32(automaton.DROPPED_SHIFT)
-_ANCHOR = np.uint32(automaton.ANCHOR)
-_BACK = np.uint32(automaton.BACK)
-_BACK_GAP = np.uint32(automaton.BACK_GAP)
-_MARK = np.uint32(automaton.MARK)
-_MARK_DROPPED = np.uint32(automaton.MARK_DROPPED)
-_ANY_BACK = np.uint32(automaton.BACK | automaton.BACK_GAP)
-_ACTIONS = np.uint32(automaton.ANCHOR | automaton.BACK | automaton.BACK_GAP | automaton.MARK | automaton.MARK_DROPPED)
-_ROW_SHIFT = np.uint32(automaton.ROW_SHIFT)
+_DROPPED_SHIFT = np.uint32(scanner.DROPPED_SHIFT)
+_ANCHOR = np.uint32(scanner.ANCHOR)
+_BACK = np.uint32(scanner.BACK)
+_BACK_GAP = np.uint32(scanner.BACK_GAP)
+_MARK = np.uint32(scanner.MARK)
+_MARK_DROPPED = np.uint32(scanner.MARK_DROPPED)
+_ANY_BACK = np.uint32(scanner.BACK | scanner.BACK_GAP)
+_ACTIONS = np.uint32(scanner.ANCHOR | scanner.BACK | scanner.BACK_GAP | scanner.MARK | scanner.MARK_DROPPED)
+_ROW_SHIFT = np.uint32(scanner.ROW_SHIFT)
 
 RUN = 56  # bytes of ASCII read at once: with the three before them, their bits fit a word
 FREE_OVERRUN = 4096  # bytes read again in a piece before failed overruns are marked
-
-
-@helper
-def _set_bit(bitmap, place):
-    word = place >> 6
-    put(bitmap, word, at(bitmap, word) | ONE << np.uint64(place & 63))
 
 
 @helper
@@ -69,33 +63,6 @@ def _or_bits(bitmap, place, bits):
     put(bitmap, word, at(bitmap, word) | bits << shift)
     high = bits >> ONE >> (np.uint64(63) - shift)
     put(bitmap, word + 1, at(bitmap, word + 1) | high)
-
-
-@helper
-def _next_bit(bitmap, place, end):
-    """The first place from ``place`` on, below ``end``, whose bit is set; else ``end``."""
-    if place >= end:
-        return end
-    word = place >> 6
-    bits = at(bitmap, word) >> np.uint64(place & 63) << np.uint64(place & 63)
-    while bits == ZERO:
-        word += 1
-        if word << 6 >= end:
-            return end
-        bits = at(bitmap, word)
-    return min(end, word << 6 | np.int64(trailing_zeros(bits)))
-
-
-@helper
-def _last_bit(bitmap, end):
-    """The last place below ``end`` whose bit is set; bit 0 always is."""
-    place = end - 1
-    while place > 0 and at(bitmap, place >> 6) >> np.uint64(place & 63) & ONE == ZERO:
-        if place & 63 == 63 and at(bitmap, place >> 6) == ZERO:
-            place -= 64
-        else:
-            place -= 1
-    return place
 
 
 @helper
@@ -165,7 +132,7 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
     count_2 = np.uint8(at(program, header + layout.STEP_RANGES + 3))
     marks = table(work, WORK_MARKS, np.uint64)
 
-    _set_bit(starts, begin - base)
+    set_bit(starts, begin - base)
     row = after_match
     position = begin
     before = begin - 1  # where the three characters before began; that is not used further back than `begin`
@@ -223,7 +190,7 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
                 column = np.int64(at(classes, code_point))
             elif not is_end:
                 return 0
-            if marking and row >= first_far and _marked(marks, (row - first_far) // width * span + position - begin):
+            if marking and row >= first_far and is_set(marks, (row - first_far) // width * span + position - begin):
                 column = width - 1
             entry = at(cells, row + column)
             _put_pieces(starts, entry & _PIECES, base, position, before, before_2, before_3)
@@ -233,16 +200,16 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
 
         # What is rare.
         if entry & _MARK != np.uint32(0):
-            _set_bit(starts, anchor - base)
+            set_bit(starts, anchor - base)
             if drops and entry & _MARK_DROPPED != np.uint32(0):
-                _set_bit(dropped, anchor - base)
+                set_bit(dropped, anchor - base)
         if entry & _ANY_BACK != np.uint32(0):
             read_again += position - anchor
             if marking:
                 place = far_position
                 state = far_row
                 while place <= position and state >= first_far:
-                    _set_bit(marks, (state - first_far) // width * span + place - begin)
+                    set_bit(marks, (state - first_far) // width * span + place - begin)
                     if place >= limit:
                         break
                     code_point, size = _one(source, place, stop, is_spelled)
@@ -285,22 +252,17 @@ def _scan(view, work, text, length, stop, step, base, begin, limit, is_end):
 
 
 @helper
-def _marked(marks, place):
-    return at(marks, place >> 6) >> np.uint64(place & 63) & ONE != ZERO
-
-
-@helper
 def _put_pieces(bitmap, pieces, base, position, before, before_2, before_3):
     """Set the bits of the pieces that begin at the last four characters, those that an entry names."""
     if pieces != np.uint32(0):
         if pieces & np.uint32(8) != np.uint32(0):
-            _set_bit(bitmap, position - base)
+            set_bit(bitmap, position - base)
         if pieces & np.uint32(4) != np.uint32(0):
-            _set_bit(bitmap, before - base)
+            set_bit(bitmap, before - base)
         if pieces & np.uint32(2) != np.uint32(0):
-            _set_bit(bitmap, before_2 - base)
+            set_bit(bitmap, before_2 - base)
         if pieces & np.uint32(1) != np.uint32(0):
-            _set_bit(bitmap, before_3 - base)
+            set_bit(bitmap, before_3 - base)
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
@@ -319,17 +281,17 @@ def walk_automaton(view, work, text, length, base, stop, blocks):
     steps = np.int64(at(program, 0))
     if field(work, WORK_COARSE) != 0:
         steps = min(steps, 1)
-    _set_bit(starts, np.int64(0))
+    set_bit(starts, np.int64(0))
     decided = limit
     for step in range(steps):
         if step == 1 and not is_end:
-            decided = base + _last_bit(starts, limit - base)
+            decided = base + last_start(starts, limit - base - 1)
         begin = base
         while begin < decided:
             end = decided
             if step > 0:
-                end = base + _next_bit(starts, begin - base + 1, decided - base)
-            if step == 0 or not (drops and _marked(dropped, begin - base)):
+                end = base + next_start(starts, begin - base + 1, decided - base)
+            if step == 0 or not (drops and is_set(dropped, begin - base)):
                 status = _scan(view, work, text, length, stop, step, base, begin, end, step > 0 or is_end)
                 if status != 0:
                     return status

@@ -8,12 +8,12 @@ from numbatok.kernels.intrinsics_vector import ascii_letters, equal_to, in_range
 from numbatok.kernels.jit import kernel
 from numbatok.kernels.starts import (
     TOP,
-    add_start,
     block_address,
     contraction_bytes,
     last_before,
     letters_numbers_spaces,
     number_starts,
+    set_bit,
     turns_of_lines,
     valid_bits,
 )
@@ -115,5 +115,5 @@ def walk_cl100k(view, work, text, length, base, stop, blocks):
         tail_before = tail >> TOP
         wide_before = wide
     if pending >= 0 and base + 64 * blocks >= stop and not whole_end:
-        add_start(starts, pending)
+        set_bit(starts, pending)
     return min(stop, base + 64 * blocks)

@@ -9,11 +9,11 @@ from numbatok.kernels.jit import kernel
 from numbatok.kernels.starts import (
     TOP,
     TWO,
-    add_start,
     block_address,
     last_before,
     late_han,
     number_starts,
+    set_bit,
     turns_of_lines,
     valid_bits,
     wide_classes,
@@ -136,5 +136,5 @@ def walk_deepseek(view, work, text, length, base, stop, blocks):
         tail_before = tail >> TOP
         wide_before = wide
     if pending >= 0 and base + 64 * blocks >= stop:
-        add_start(starts, pending)
+        set_bit(starts, pending)
     return min(stop, base + 64 * blocks)

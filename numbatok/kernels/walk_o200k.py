@@ -9,12 +9,12 @@ from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
     TOP,
     TWO,
-    add_start,
     block_address,
     contraction_bytes,
     last_before,
     late_han,
     number_starts,
+    set_bit,
     turns_of_lines,
     valid_bits,
     wide_classes,
@@ -286,7 +286,7 @@ def walk_o200k(view, work, text, length, base, stop, blocks):
             beyond = trailing_zeros(~upper)
             if beyond < np.uint64(64):
                 if word >> beyond & ONE == ZERO:
-                    add_start(starts, capitals)
+                    set_bit(starts, capitals)
                 capitals = np.int64(-1)
         doubtful = upper & (caseless << ONE | caseless_before)
         while doubtful != ZERO:
@@ -325,7 +325,7 @@ def walk_o200k(view, work, text, length, base, stop, blocks):
         wide_before = wide
     if base + 64 * blocks >= stop:
         if pending >= 0:
-            add_start(starts, pending)
+            set_bit(starts, pending)
         if capitals >= 0:
-            add_start(starts, capitals)
+            set_bit(starts, capitals)
     return min(stop, base + 64 * blocks)

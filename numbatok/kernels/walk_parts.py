@@ -3,7 +3,7 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import CUT_DIGITS, ONE, VIEW_OPTIONS, WORK_STARTS, ZERO
-from numbatok.kernels.intrinsics import array_at, at, field, leading_zeros, put, table, trailing_zeros
+from numbatok.kernels.intrinsics import array_at, at, field, put, table, trailing_zeros
 from numbatok.kernels.intrinsics_vector import ascii_letters, equal_to, in_range
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import (
@@ -13,6 +13,7 @@ from numbatok.kernels.starts import (
     letter_leads,
     number_starts,
     valid_bits,
+    whole_start,
     wide_classes,
 )
 from numbatok.kernels.walk_r50k import cut_contractions
@@ -38,20 +39,6 @@ def _join_short_runs(text, position, stop, begins, mixed):
         if not (_is_ten(source, place + 1, stop) and _is_ten(source, place + 2, stop)):
             begins &= ~bit
     return begins
-
-
-@helper
-def _last_whole_start(text, starts, base, blocks, stop):
-    """The last start at a character's first byte within the blocks; ``base`` if there is no other."""
-    source = array_at(text, stop, np.uint8)
-    for block in range(blocks - 1, -1, -1):
-        bits = at(starts, block)
-        while bits != ZERO:
-            place = 63 - np.int64(leading_zeros(bits))
-            if at(source, base + 64 * block + place) & 0xC0 != 0x80:
-                return base + 64 * block + place
-            bits ^= ONE << np.uint64(place)
-    return base
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
@@ -155,5 +142,5 @@ def walk_parts(view, work, text, length, base, stop, blocks):
         ten_before = ten >> TOP
         wide_before = wide
     if not cut_digits and base + 64 * blocks < stop:
-        return _last_whole_start(text, starts, base, blocks, stop)
+        return whole_start(text, length, starts, base, base + 64 * blocks - 1)
     return min(stop, base + 64 * blocks)

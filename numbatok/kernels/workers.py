@@ -11,6 +11,8 @@ from numba import prange
 
 from numbatok.kernels.dtypes import (
     AT_BEGINNING,
+    CALL_FIELDS,
+    CALL_RESULT,
     CHUNK_BLOCKS,
     DISALLOWED,
     JOB_ADDRESSES,
@@ -30,8 +32,6 @@ from numbatok.kernels.dtypes import (
     MISSED,
     NO_SEAM,
     NO_UNTIL,
-    ROW_FIELDS,
-    ROW_RESULT,
     SHARE_END,
     SHARE_FIELDS,
     SHARE_NEXT,
@@ -65,11 +65,11 @@ from numbatok.kernels.dtypes import (
     WORK_UNTIL,
     WORK_VIEW,
 )
-from numbatok.kernels.encode import begin_at, is_set
+from numbatok.kernels.encode import begin_at
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table, take_number
 from numbatok.kernels.intrinsics_vector import finish_streams, stream_32_bytes
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.starts import keep_tail
+from numbatok.kernels.starts import is_set, keep_tail
 
 STREAMED_BYTES = 1 << 22  # an array of ids from this size on is written past the caches
 
@@ -239,7 +239,7 @@ def call_rows(shared, worker):
         number = _take_task(shared, worker)
         if number < 0:
             return np.int64(0)
-        row = field(shared, JOB_TASKS) + 8 * ROW_FIELDS * number
+        row = field(shared, JOB_TASKS) + 8 * CALL_FIELDS * number
         two = (field(row, 0), field(row, 1))
         five = (*two, field(row, 2), field(row, 3), field(row, 4))
         if arguments == 2:
@@ -252,7 +252,7 @@ def call_rows(shared, worker):
             more = (field(row, 5), field(row, 6), field(row, 7), field(row, 8))
             rest = (field(row, 9), field(row, 10), field(row, 11))
             result = call_kernel(callee, (*five, *more, *rest))
-        set_field(row, ROW_RESULT, result)
+        set_field(row, CALL_RESULT, result)
 
 
 @helper

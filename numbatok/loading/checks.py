@@ -11,6 +11,9 @@ from numbatok.errors import VocabularyError
 
 _WANTED = {str: "a string", bool: "true or false", int: "an integer", list: "a list", dict: "an object"}
 _REQUIRED: Any = object()
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+
+LONGEST_SHOWN = 100  # characters of a value in an error
 #: An escape in JSON: a pair of surrogates, a lone one, which is the group, or another.
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)", re.DOTALL
@@ -55,9 +58,13 @@ def refuse_lone_surrogates(content: bytes, what: str) -> None:
 
 
 def brief(value: object) -> str:
-    """A value as JSON, on one line and not too long."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 100 else text[:97] + "..."
+    """A value as JSON, on one line and not too long; no more is made of it, however deep and large it is."""
+    text = ""
+    for part in _ENCODER.iterencode(value):
+        text += part
+        if len(text) > LONGEST_SHOWN:
+            return text[: LONGEST_SHOWN - 3] + "..."
+    return text
 
 
 def as_object(value: object, where: str) -> dict[str, Any]:

@@ -6,10 +6,12 @@ from typing import Any, Literal
 
 from numbatok.errors import VocabularyError
 from numbatok.loading.checks import as_list, as_object, brief, not_supported, refuse_unknown, take
+from numbatok.patterns.known import DIGITS, PUNCTUATION
 from numbatok.patterns.rules import GPT2, Behavior, Split
 from numbatok.templates import PLAIN, Piece, Special, Template, Text, Trim
 
-_BEHAVIORS: dict[str, Behavior] = {
+#: What is done with matches, by the names in a file.
+BEHAVIORS: dict[str, Behavior] = {
     "Isolated": "isolated",
     "Removed": "removed",
     "MergedWithPrevious": "merged_with_previous",
@@ -20,10 +22,7 @@ _SPECIAL_CHARACTERS = re.compile(r"[\\.+*?()|\[\]{}^$]")
 #: Patterns that match the same in a text and in its bytes' spelling: ASCII letters, digits and classes of them.
 _PLAIN_PATTERN = re.compile(r"(?:[0-9A-Za-z]|\[(?:[0-9A-Za-z](?:-[0-9A-Za-z])?)+\])+")
 
-#: What is cut for pre-tokenizers that are code, not expressions, in the reference.
-_DIGIT = r"\p{is_numeric}"
-_PUNCTUATION = r"\p{is_punctuation}"
-_WHITESPACE = r"\w+|[^\w\s]+"
+_WHITESPACE = r"\w+|[^\w\s]+"  # what the pre-tokenizer Whitespace keeps
 
 
 @dataclass(frozen=True)
@@ -97,10 +96,10 @@ def _split(kind: object, step: dict[str, Any]) -> Split:
         return Split(pattern, _behavior(step.get("behavior"), where), invert, "oniguruma")
     if kind == "Digits":
         refuse_unknown(step, "type individual_digits", where)
-        return Split(_DIGIT, "isolated" if take(step, "individual_digits", bool, where) else "contiguous")
+        return Split(DIGITS, "isolated" if take(step, "individual_digits", bool, where) else "contiguous")
     if kind == "Punctuation":
         refuse_unknown(step, "type behavior", where)
-        return Split(_PUNCTUATION, _behavior(step.get("behavior", "Isolated"), where))
+        return Split(PUNCTUATION, _behavior(step.get("behavior", "Isolated"), where))
     if kind == "Whitespace":
         refuse_unknown(step, "type", where)
         return Split(_WHITESPACE, "removed", invert=True)
@@ -121,9 +120,9 @@ def _pattern(pattern: object, where: str) -> str:
 
 
 def _behavior(name: object, where: str) -> Behavior:
-    if not isinstance(name, str) or name not in _BEHAVIORS:
-        raise VocabularyError(f"{where}: behavior must be one of {', '.join(_BEHAVIORS)}, not {brief(name)}")
-    return _BEHAVIORS[name]
+    if not isinstance(name, str) or name not in BEHAVIORS:
+        raise VocabularyError(f"{where}: behavior must be one of {', '.join(BEHAVIORS)}, not {brief(name)}")
+    return BEHAVIORS[name]
 
 
 def template(settings: object) -> Template:

@@ -22,6 +22,7 @@ from numbatok.added_tokens import AddedToken, AddedTokens
 from numbatok.errors import VocabularyError
 from numbatok.loading.rank_file import parse_ranks
 from numbatok.parts import Parts
+from numbatok.patterns.known import O200K, TIKTOKEN_CL100K
 from numbatok.patterns.rules import GPT2, Split
 from numbatok.tokenizer import Tokenizer
 from numbatok.vocabulary import Vocabulary
@@ -35,16 +36,6 @@ PUBLISHED = {
     "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
     "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
 }
-
-_CL100K = (
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
-    r"|\s+(?!\S)|\s"
-)
-_O200K = (
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
 
 
 @dataclass(frozen=True)
@@ -77,15 +68,14 @@ ENCODINGS = {
     "p50k_edit": Encoding("p50k_base", GPT2, {_END: 50256} | {name: 50281 + n for n, name in enumerate(_FIM)}),
     "cl100k_base": Encoding(
         "cl100k_base",
-        _CL100K,
+        TIKTOKEN_CL100K,
         {_END: 100257, "<|endofprompt|>": 100276} | {name: 100258 + n for n, name in enumerate(_FIM)},
     ),
-    "o200k_base": Encoding("o200k_base", _O200K, {_END: 199999, "<|endofprompt|>": 200018}),
-    # The published table gives <|endofprompt|> and <|reserved_200018|> one id, which is
-    # decoded as the former.
+    "o200k_base": Encoding("o200k_base", O200K, {_END: 199999, "<|endofprompt|>": 200018}),
+    # The published table gives <|endofprompt|> and <|reserved_200018|> one id, which is decoded as the former.
     "o200k_harmony": Encoding(
         "o200k_base",
-        _O200K,
+        O200K,
         {"<|endofprompt|>": 200018}
         | {_HARMONY.get(number, f"<|reserved_{number}|>"): number for number in range(199998, 201088)},
     ),

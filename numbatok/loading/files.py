@@ -11,14 +11,12 @@ from numbatok.loading.checks import refuse_mark
 from numbatok.memory import without_collection
 from numbatok.parts import Parts
 
-SpecialTokens = Mapping[str, int]
-
 _KINDS = "a tokenizer.json, a rank file (.tiktoken, tokenizer.model) and a Tekken JSON"
 _HEAD = 1 << 16  # bytes that are looked at to tell a file's kind
 
 
 def load(
-    path: str | PathLike[str], *, pattern: str | None = None, special_tokens: SpecialTokens | None = None
+    path: str | PathLike[str], *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
 ) -> Parts:
     """The parts of the tokenizer in a file or directory; errors name it."""
     if os.path.isdir(path):
@@ -45,7 +43,7 @@ def check_head(head: bytes) -> None:
     raise VocabularyError(f"not a tokenizer.json, nor another known file: it begins with {head[:20]!r}; {_KINDS} are")
 
 
-def parse(content: bytes, name: str, pattern: str | None, special_tokens: SpecialTokens | None) -> Parts:
+def parse(content: bytes, name: str, pattern: str | None, special_tokens: Mapping[str, int] | None) -> Parts:
     """The parts of the tokenizer in a file's content."""
     check_head(content[:_HEAD])
     if rank_file.looks_like(content[:_HEAD]):

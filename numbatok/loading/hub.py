@@ -58,7 +58,7 @@ def load(
         path = repository.fetch(file)
         if path is not None:
             return replace(files.load(path), name=os.fspath(name))
-    for group in (directory.PAIR, *((name,) for name in directory.RANKS)):
+    for group in (directory.PAIR, *((file,) for file in directory.RANKS)):
         paths = [repository.fetch(file) for file in group]
         if paths[0] is not None and None not in paths:
             for file in directory.BESIDE:

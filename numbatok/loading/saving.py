@@ -1,14 +1,12 @@
 """Writing a tokenizer as a ``tokenizer.json``."""
 
 import json
-import os
-import tempfile
 from os import PathLike
 from typing import Any
 
 from numbatok.added_tokens import AddedToken
 from numbatok.errors import VocabularyError
-from numbatok.loading import byte_level
+from numbatok.loading.components import BEHAVIORS
 from numbatok.loading.dialect import to_oniguruma
 from numbatok.loading.tokenizer_json import KEPT_SECTIONS
 from numbatok.memory import without_collection
@@ -17,14 +15,9 @@ from numbatok.patterns.known import canonical
 from numbatok.patterns.rules import GPT2, Split
 from numbatok.templates import Piece, Special, Template, Text
 from numbatok.vocabulary import Vocabulary
+from numbatok.writing import write_whole
 
-_BEHAVIORS = {
-    "isolated": "Isolated",
-    "removed": "Removed",
-    "merged_with_previous": "MergedWithPrevious",
-    "merged_with_next": "MergedWithNext",
-    "contiguous": "Contiguous",
-}
+_BEHAVIOR_NAMES = {behavior: name for name, behavior in BEHAVIORS.items()}
 
 
 def save(parts: Parts, path: str | PathLike[str]) -> None:
@@ -33,31 +26,7 @@ def save(parts: Parts, path: str | PathLike[str]) -> None:
         content = dumps(parts).encode()
     except UnicodeEncodeError as error:
         raise VocabularyError(f"the tokenizer's settings have a lone surrogate: {error.reason}") from None
-    write(content, path)
-
-
-def write(content: bytes, path: str | PathLike[str]) -> None:
-    """Write a file whole or not at all: first beside its place, then renamed into it."""
-    folder, name = os.path.split(os.path.abspath(os.fspath(path)))
-    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-    try:
-        with open(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, _mode(path))
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _mode(path: str | PathLike[str]) -> int:
-    """The permissions of the file that is there, or those that a new one gets."""
-    try:
-        return os.stat(path).st_mode & 0o777
-    except OSError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
+    write_whole(content, path)
 
 
 def dumps(parts: Parts) -> str:
@@ -124,11 +93,9 @@ def _give_ids(parts: Parts, vocab: dict[str, int]) -> None:
 def _model(parts: Parts) -> dict[str, Any]:
     """The section ``"model"``."""
     vocabulary = parts.vocabulary
-    options = vocabulary.options
-    spell = byte_level.spell if options.unit == "byte" else bytes.decode
-    names = list(map(spell, vocabulary.tokens))
-    vocab = dict(zip(names, vocabulary.ids.tolist(), strict=True))
-    vocab |= {data.decode(): number for number, data in parts.unreachable}
+    options, spell = vocabulary.options, parts.spell
+    vocab = parts.spelled_ids()
+    names = list(vocab)  # those of the vocabulary by their symbols
     if vocabulary.merges is None:
         merges = [[names[left], names[right]] for left, right in merges_of_ranks(vocabulary)]
     else:
@@ -194,8 +161,8 @@ def _sections(parts: Parts) -> dict[str, Any]:
 def _split(step: Split) -> dict[str, Any]:
     if step.spelled:
         raise VocabularyError(f"the step {step.pattern!r} of the split rule follows a ByteLevel, which is not kept")
-    pattern = step.pattern if step.syntax == "oniguruma" else to_oniguruma(step.pattern)
-    behavior = _BEHAVIORS[step.behavior]
+    pattern = step.pattern if step.dialect == "oniguruma" else to_oniguruma(step.pattern)
+    behavior = _BEHAVIOR_NAMES[step.behavior]
     return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": step.invert}
 
 

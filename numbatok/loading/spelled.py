@@ -16,6 +16,7 @@ import numpy.typing as npt
 from numbatok.errors import VocabularyError
 from numbatok.kernels import build, spelled
 from numbatok.loading import byte_level
+from numbatok.loading.checks import decode_json
 from numbatok.memory import address_of
 from numbatok.view import TOKEN_SLACK, View
 
@@ -80,7 +81,7 @@ class Spelled:
             count = spelled.resolve_merges(self._view.address, address_of(data), len(data), size, *places)
             if count != spelled.ODD:
                 return rows[:count].copy()
-            return self._rows_of_list(json.loads(merges), size)
+            return self._rows_of_list(decode_json(merges, "a list of merges"), size)
         return self._rows_of_list(merges, size)
 
     def _rows_of_list(self, merges: Sequence[str | Sequence[str]], prefix: int) -> npt.NDArray[np.uint32]:

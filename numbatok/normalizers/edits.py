@@ -9,9 +9,9 @@ import numpy as np
 
 from numbatok.errors import VocabularyError
 from numbatok.normalizers import literals
-from numbatok.normalizers.frozen import CODE_POINTS, MARK, characters, code_points, text_of, to_lower
-from numbatok.normalizers.normalizer import Normalizer, Sources, Table, restless, table_of
-from numbatok.patterns.unicode import white_space
+from numbatok.normalizers.frozen import MARK, characters, code_points, text_of, to_lower
+from numbatok.normalizers.normalizer import Normalizer, Sources, Table, places, restless, table_of
+from numbatok.patterns.unicode import CODE_POINTS, white_space
 
 #: Characters of a text that are looked up together, so that all stays in the second-level cache.
 _PART = 1 << 14
@@ -46,7 +46,7 @@ class Lowercase(Normalizer):
 
     def sources(self, text: str) -> Sources:
         """See :class:`Normalizer`."""
-        return np.repeat(np.arange(len(text)), 1 + (code_points(text) == 0x130))
+        return np.repeat(places(len(text)), 1 + (code_points(text) == 0x130))
 
     def aligned(self, text: str) -> tuple[str, Sources | None]:
         """See :class:`Normalizer`."""
@@ -113,7 +113,7 @@ class Strip(Normalizer):
     def sources(self, text: str) -> Sources:
         """See :class:`Normalizer`."""
         first = len(text) - len(text.lstrip(all_white_space())) if self.left else 0
-        return np.arange(first, first + len(self.normalize(text)))
+        return places(first, first + len(self.normalize(text)))
 
     def leaves(self, text: str) -> bool:
         """Whether the text stays as it is."""
@@ -136,8 +136,8 @@ class Prepend(Normalizer):
     def sources(self, text: str) -> Sources:
         """See :class:`Normalizer`; the prefix stands for the first character."""
         if not text:
-            return np.arange(0)
-        return np.maximum(np.arange(-len(self.prefix), len(text)), 0)
+            return places(0)
+        return np.maximum(places(-len(self.prefix), len(text)), 0)
 
     def inserts(self) -> int:
         """See :class:`Normalizer`."""
@@ -211,7 +211,7 @@ class Replace(Normalizer):
     def sources(self, text: str) -> Sources:
         """See :class:`Normalizer`; what replaces a match stands for its last character."""
         found = self.aligned(text)[1]
-        return np.arange(len(text)) if found is None else found
+        return places(len(text)) if found is None else found
 
     def aligned(self, text: str) -> tuple[str, Sources | None]:
         """See :class:`Normalizer`."""
@@ -243,7 +243,7 @@ class Replace(Normalizer):
             return normal, np.flatnonzero(stays)
         times = stays.astype(np.int64)
         times[ends - 1] = len(self.content)
-        return normal, np.repeat(np.arange(len(text)), times)
+        return normal, np.repeat(places(len(text)), times)
 
     def inserts(self) -> int | None:
         """See :class:`Normalizer`."""
@@ -291,7 +291,7 @@ class Sequence(Normalizer):
     def sources(self, text: str) -> Sources:
         """See :class:`Normalizer`."""
         normal, found = self.aligned(text)
-        return np.arange(len(normal)) if found is None else found
+        return places(len(normal)) if found is None else found
 
     def aligned(self, text: str) -> tuple[str, Sources | None]:
         """See :class:`Normalizer`."""

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from numbatok.normalizers.frozen import (
     CLASS_SHIFT,
-    CODE_POINTS,
     MARKS_ALONE,
     MAY_CHANGE,
     NEWER,
@@ -20,7 +19,8 @@ from numbatok.normalizers.frozen import (
     code_points,
     text_of,
 )
-from numbatok.normalizers.normalizer import Normalizer, Sources, Table, table_of
+from numbatok.normalizers.normalizer import Normalizer, Sources, Table, places, table_of
+from numbatok.patterns.unicode import CODE_POINTS
 
 Kinds = npt.NDArray[np.int32]
 
@@ -105,7 +105,7 @@ def _offsets_in_run(form: Literal["NFC", "NFD", "NFKC", "NFKD"], run: str) -> So
     taken = np.where(more > 0, 0, 1 - more)
     found: Sources = np.cumsum(taken) - np.where(more > 0, 1, taken)
     found.flags.writeable = False
-    return None if len(found) == len(run) and (found == np.arange(len(run))).all() else found
+    return None if len(found) == len(run) and (found == places(len(run))).all() else found
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class _Form(Normalizer):
     def sources(self, text: str) -> Sources:
         """See :class:`Normalizer`; a composed character stands for its starter, a decomposed one for what it was."""
         found = self._sources(text)
-        return np.arange(len(text)) if found is None else found
+        return places(len(text)) if found is None else found
 
     def aligned(self, text: str) -> tuple[str, Sources | None]:
         """See :class:`Normalizer`."""
@@ -148,9 +148,9 @@ class _Form(Normalizer):
             # Those that may be long are not kept.
             made = (_offsets_in_run if len(run) <= _MANY_MARKS else _offsets_in_run.__wrapped__)(self.form, run)
             if made is not None:
-                parts += [np.arange(done, begin), begin + made]
+                parts += [places(done, begin), begin + made]
                 done = end
-        return np.concatenate([*parts, np.arange(done, len(text))]) if parts else None
+        return np.concatenate([*parts, places(done, len(text))]) if parts else None
 
     def leaves(self, text: str) -> bool:
         """Whether the text stays as it is."""

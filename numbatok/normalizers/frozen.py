@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-CODE_POINTS = 0x110000
+from numbatok.patterns.unicode import CODE_POINTS
 
 # Flags of a character; its canonical combining class stands above them.
 MARK = 1  # what StripAccents removes: general category M

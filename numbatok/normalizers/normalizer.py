@@ -13,6 +13,11 @@ Table = npt.NDArray[np.uint8]
 Sources = npt.NDArray[np.int64]
 
 
+def places(*bounds: int) -> Sources:
+    """``range(*bounds)`` as int64, which it is not by itself on Windows with NumPy before version 2."""
+    return np.arange(*bounds, dtype=np.int64)
+
+
 class Normalizer(ABC):
     """A change of text. Normalizers are immutable, hashable, and equal when they do the same.
 

@@ -9,10 +9,10 @@ from numbatok.normalizers.edits import Lowercase, Prepend, Replace, Sequence, St
 from numbatok.normalizers.forms import NFC, NFD, NFKC, NFKD
 from numbatok.normalizers.normalizer import Normalizer
 
-_SETTINGS = dict[str, Any]
+_Settings = dict[str, Any]
 
 
-def _replace(settings: _SETTINGS) -> Normalizer:
+def _replace(settings: _Settings) -> Normalizer:
     pattern = settings["pattern"]
     if not isinstance(pattern, dict) or len(pattern) != 1 or not set(pattern) <= {"String", "Regex"}:
         raise VocabularyError(
@@ -22,7 +22,7 @@ def _replace(settings: _SETTINGS) -> Normalizer:
     return Replace(_string("Replace", kind, text), _string("Replace", "content", content), kind == "Regex")
 
 
-def _strip(settings: _SETTINGS) -> Normalizer:
+def _strip(settings: _Settings) -> Normalizer:
     for key in ("strip_left", "strip_right"):
         if not isinstance(settings[key], bool):
             raise VocabularyError(f"normalizer Strip: {key} is {shown(settings[key])}, wanted true or false")
@@ -36,7 +36,7 @@ def _string(owner: str, key: str, value: object) -> str:
 
 
 #: Of each type of normalizer: the keys it has besides "type", and what makes it from them.
-_TYPES: dict[str, tuple[tuple[str, ...], Callable[[_SETTINGS], Normalizer]]] = {
+_TYPES: dict[str, tuple[tuple[str, ...], Callable[[_Settings], Normalizer]]] = {
     "NFC": ((), lambda settings: NFC()),
     "NFD": ((), lambda settings: NFD()),
     "NFKC": ((), lambda settings: NFKC()),
@@ -75,7 +75,7 @@ def from_json(settings: object) -> Normalizer | None:
         elif isinstance(kind, str) and kind in _TYPES:
             keys, make = _TYPES[kind]
             _check_keys(kind, section, keys)
-            found.append(make(cast(_SETTINGS, section)))
+            found.append(make(cast(_Settings, section)))
         else:
             raise VocabularyError(f"normalizer of type {shown(kind)} is not supported, only {_SUPPORTED}")
     if len(found) < 2:

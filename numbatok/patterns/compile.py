@@ -8,11 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.errors import VocabularyError
+from numbatok.kernels.dtypes import CLASS_TABLE_SIZE
 from numbatok.loading.byte_level import byte_of_character
-from numbatok.patterns import automaton, charsets, syntax
-from numbatok.patterns.rules import SplitRule, unspelled_steps
+from numbatok.patterns import charsets
+from numbatok.patterns.matcher import MOST_CLASSES, Matcher, compile_matcher
+from numbatok.patterns.rules import Dialect, SplitRule, unspelled_steps
+from numbatok.patterns.scanner import MATCH, ROW_SHIFT, Scanner, compile_scanner, cuts_of
+from numbatok.patterns.syntax import shown
 
-CLASS_TABLE_SIZE = 1 << 21  # every value that four bytes can spell
 BYTE_CLASSES = CLASS_TABLE_SIZE  # where in the classes those of the 256 bytes begin, for spelled steps
 
 # Words of a program: how many steps, then these of each step.
@@ -55,24 +58,23 @@ def compile_rule(rule: SplitRule) -> CompiledRule:
 
     A rule of no steps leaves the text whole.
     """
-    matchers = [_matcher(split.pattern, split.syntax) for split in rule]
+    matchers = [_matcher(split.pattern, split.dialect) for split in rule]
     edges = np.unique(np.concatenate([charsets.EVERYTHING, *(matcher.edges for matcher in matchers)]))
     kinds = [matcher.kinds[np.searchsorted(matcher.edges, edges, side="right") - 1] for matcher in matchers]
     numbers: dict[tuple[int, ...], int] = {}
     joint = np.array([numbers.setdefault(kind, len(numbers)) for kind in zip(*kinds, strict=True)] or [0], np.uint8)
     columns = np.array(list(numbers) or [()], np.int64).T
-    if len(numbers) > automaton.MOST_CLASSES:
+    if len(numbers) > MOST_CLASSES:
         raise VocabularyError(
             f"a split rule of {len(rule)} patterns tells {len(numbers)} kinds of characters apart, more than "
-            f"{automaton.MOST_CLASSES}; the first is {syntax.shown(rule[0].pattern)}"
+            f"{MOST_CLASSES}; the first is {shown(rule[0].pattern)}"
         )
     of_points = np.repeat(joint, np.diff(edges, append=CLASS_TABLE_SIZE))
     classes = np.concatenate([of_points, of_points[_alphabet()]])
     of_text, of_bytes = classes[:128], classes[BYTE_CLASSES:]
     unspelled = unspelled_steps(rule)
     scanners = [
-        automaton.compile_scanner(matcher, split, own)
-        for matcher, split, own in zip(matchers, rule, columns, strict=True)
+        compile_scanner(matcher, split, own) for matcher, split, own in zip(matchers, rule, columns, strict=True)
     ]
     place = HEADER_WORDS + STEP_WORDS * len(rule)
     header = [len(rule)]
@@ -93,8 +95,8 @@ def compile_rule(rule: SplitRule) -> CompiledRule:
 
 
 @functools.lru_cache(maxsize=64)
-def _matcher(pattern: str, dialect: syntax.Syntax) -> automaton.Matcher:
-    return automaton.compile_matcher(pattern, dialect)
+def _matcher(pattern: str, dialect: Dialect) -> Matcher:
+    return compile_matcher(pattern, dialect)
 
 
 @functools.cache
@@ -106,12 +108,12 @@ def _alphabet() -> npt.NDArray[np.int64]:
     return points
 
 
-def _ranges_to_stop_at(scanner: automaton.Scanner, classes: npt.NDArray[np.uint8]) -> list[int]:
+def _ranges_to_stop_at(scanner: Scanner, classes: npt.NDArray[np.uint8]) -> list[int]:
     """Header words: whether bytes in a gap can be skipped, and the at most two ranges of them that can't.
 
     ``classes`` are those of the bytes asked about: ASCII, or all in a spelled step.
     """
-    stay = scanner.entries[scanner.after_gap // scanner.entries.shape[1]] == scanner.after_gap << automaton.ROW_SHIFT
+    stay = scanner.entries[scanner.after_gap // scanner.entries.shape[1]] == scanner.after_gap << ROW_SHIFT
     stops = np.append(~stay[classes], False)
     edges = np.flatnonzero(np.diff(stops, prepend=False)).reshape(-1, 2)
     if len(edges) > 2 or stops[:-1].all():
@@ -120,14 +122,14 @@ def _ranges_to_stop_at(scanner: automaton.Scanner, classes: npt.NDArray[np.uint8
     return [1, *(word for pair in [*ranges, (0, 0), (0, 0)][:2] for word in pair)]
 
 
-def _digest(rule: SplitRule, matchers: list[automaton.Matcher]) -> bytes:
+def _digest(rule: SplitRule, matchers: list[Matcher]) -> bytes:
     digest = hashlib.sha256()
     unspelled = unspelled_steps(rule)
     for number, (split, matcher) in enumerate(zip(rule, matchers, strict=True)):
         if number == unspelled:
             digest.update(b"spelled")
-        between, dropped = automaton.cuts(split)
-        of_matches = between[automaton.MATCH][automaton.MATCH], dropped[automaton.MATCH]
+        between, dropped = cuts_of(split)
+        of_matches = between[MATCH][MATCH], dropped[MATCH]
         digest.update(repr((between, dropped) if matcher.leaves_gaps else of_matches).encode())
         digest.update(hashlib.sha256(matcher.canonical()).digest())
     return digest.digest()

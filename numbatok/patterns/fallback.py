@@ -7,7 +7,7 @@ The pattern is rewritten so that nothing in it depends on the Unicode of ``regex
 
 import functools
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,10 @@ import regex
 
 from numbatok.errors import VocabularyError
 from numbatok.loading.byte_level import spell
-from numbatok.patterns import automaton, charsets, syntax, unicode
+from numbatok.patterns import charsets, classes, syntax, unicode
 from numbatok.patterns.charsets import CharSet
-from numbatok.patterns.rules import Split, SplitRule, unspelled_steps
+from numbatok.patterns.rules import Dialect, Split, SplitRule, unspelled_steps
+from numbatok.patterns.scanner import GAP, MATCH, cuts_of
 
 _END = r"(?!.|\n)"
 
@@ -34,7 +35,7 @@ class RegexRule:
         unspelled = unspelled_steps(tuple(split for split, _ in self.steps))
         for number, (split, pattern) in enumerate(self.steps):
             if number == unspelled:  # from here on a character is a byte
-                edges = np.cumsum([0, *(len(character.encode()) for character in text)]).tolist()
+                edges = [0, *accumulate(len(character.encode()) for character in text)]
                 pieces = [(edges[begin], edges[end], dropped) for begin, end, dropped in pieces]
                 text = spell(text.encode())
             refined: list[tuple[int, int, bool]] = []
@@ -59,7 +60,7 @@ def compile_with_regex(rule: SplitRule) -> RegexRule:
 
 
 def _compile(split: Split) -> "regex.Pattern[str]":
-    written = rewrite(split.pattern, split.syntax)
+    written = rewrite(split.pattern, split.dialect)
     try:
         return regex.compile(written, regex.VERSION0)
     except (regex.error, RecursionError, OverflowError) as error:
@@ -87,12 +88,12 @@ def _cut_once(split: Split, pattern: "regex.Pattern[str]", text: str) -> list[tu
     last = 0
     for begin, end in _matches(pattern, text):
         if begin > last:
-            spans.append((last, begin, automaton.GAP))
-        spans.append((begin, end, automaton.MATCH))
+            spans.append((last, begin, GAP))
+        spans.append((begin, end, MATCH))
         last = end
     if last < len(text):
-        spans.append((last, len(text), automaton.GAP))
-    cuts, dropped = automaton.cuts(split)
+        spans.append((last, len(text), GAP))
+    cuts, dropped = cuts_of(split)
     edges = [0]
     edges += [left[1] for left, right in pairwise(spans) if cuts[left[2]][right[2]]]
     kinds = {begin: kind for begin, end, kind in spans if begin < end}
@@ -100,7 +101,7 @@ def _cut_once(split: Split, pattern: "regex.Pattern[str]", text: str) -> list[tu
     return [(a, b, dropped[kinds[a]]) for a, b in pairwise([*edges, len(text)])]
 
 
-def rewrite(pattern: str, dialect: syntax.Syntax) -> str:
+def rewrite(pattern: str, dialect: Dialect) -> str:
     """A pattern in the words of ``regex``, its classes explicit."""
     return _Rewriter(pattern, dialect).run()
 
@@ -136,7 +137,7 @@ class _Rewriter(syntax.Parser):
                 outside = self.fold, self.dot_all
                 opening = self._opening(begin)
                 if opening is None:  # flags to the end of the group
-                    if self.syntax == "oniguruma":
+                    if self.dialect == "oniguruma":
                         written.append("(?:")
                         extra += 1
                     continue
@@ -162,7 +163,7 @@ class _Rewriter(syntax.Parser):
         sign = self.pattern[begin] if not counted else f"{{{low},{'' if high is None else high}}}"
         suffix = "?" if self._take("?") else "+" if self._take("+") else ""
         optional = suffix == "?" and low == high
-        if counted and self.syntax == "oniguruma" and (suffix == "+" or optional):
+        if counted and self.dialect == "oniguruma" and (suffix == "+" or optional):
             written[atom:] = ["(?:", *written[atom:], sign, ")", suffix]
         else:
             written.append(sign + suffix)
@@ -190,9 +191,9 @@ class _Rewriter(syntax.Parser):
         if sign == ".":
             return _explicit(charsets.EVERYTHING if self.dot_all else syntax.ANY_BUT_NEWLINE)
         if sign == "^":
-            return r"(?:\A|(?<=\n))" if self.syntax == "oniguruma" else r"\A"
+            return r"(?:\A|(?<=\n))" if self.dialect == "oniguruma" else r"\A"
         if sign == "$":
-            return rf"(?:(?=\n)|{_END})" if self.syntax == "oniguruma" else _END
+            return rf"(?:(?=\n)|{_END})" if self.dialect == "oniguruma" else _END
         if sign != "\\":
             return _explicit(self._literal(ord(sign)).chars)
         if self._take("z"):
@@ -202,7 +203,7 @@ class _Rewriter(syntax.Parser):
         if self._take("A"):
             return r"\A"
         if self._peek("b") or self._peek("B"):
-            word = _explicit(syntax.word_characters(self.syntax))
+            word = _explicit(classes.word_characters(self.dialect))
             changes = rf"(?<={word})(?!{word})|(?<!{word})(?={word})"
             return f"(?:{changes})" if self._next("b") == "b" else f"(?!{changes})"
         if self._take("k<"):
@@ -216,4 +217,4 @@ class _Rewriter(syntax.Parser):
         chars = self._escape(begin)
         if isinstance(chars, int):
             return _explicit(self._literal(chars).chars)
-        return _explicit(syntax.fold_case(chars) if self.fold and self.syntax == "rust" else chars)
+        return _explicit(classes.fold_case(chars) if self.fold and self.dialect == "rust" else chars)

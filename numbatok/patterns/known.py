@@ -14,13 +14,20 @@ import numpy.typing as npt
 
 from numbatok.kernels import dtypes
 from numbatok.patterns import unicode
-from numbatok.patterns.rules import GPT2, Behavior, Split, SplitRule, Syntax
+from numbatok.patterns.rules import GPT2, Behavior, Dialect, Split, SplitRule
 
+#: The patterns of tiktoken's encodings that others spell in another way. ``{1,3}+`` repeats a repeat for Oniguruma.
+TIKTOKEN_GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
+TIKTOKEN_CL100K = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|"
+    r"\s+(?!\S)|\s"
+)
 _CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #: What the pre-tokenizers Digits and Punctuation of ``tokenizers`` match, as patterns.
 DIGITS = r"\p{is_numeric}"
 PUNCTUATION = r"\p{is_punctuation}"
 _KEEPING: tuple[Behavior, ...] = ("isolated", "removed")
+_DIALECTS: tuple[Dialect, ...] = ("rust", "oniguruma")
 _BLANKS = r"\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
@@ -38,18 +45,17 @@ def o200k_pattern(digits: str, suffix: str = "", ends: str = r"[\r\n/]*", first:
     return rf"{first}{words}|{digits}| ?[^\s\p{{L}}\p{{N}}]+{ends}|{_BLANKS}"
 
 
-def _gapless(*patterns: str, syntaxes: tuple[Syntax, ...] = ("rust", "oniguruma")) -> tuple[SplitRule, ...]:
+def _gapless(*patterns: str, dialects: tuple[Dialect, ...] = _DIALECTS) -> tuple[SplitRule, ...]:
     """The rules of patterns that match any text without a gap: isolated, and as what is left of their inverse."""
     return tuple(
-        (Split(pattern, behavior, behavior == "removed", syntax),)
-        for behavior, pattern, syntax in itertools.product(_KEEPING, patterns, syntaxes)
+        (Split(pattern, behavior, behavior == "removed", dialect),)
+        for behavior, pattern, dialect in itertools.product(_KEEPING, patterns, dialects)
     )
 
 
-def _in_each_syntax(*steps: Split) -> tuple[SplitRule, ...]:
+def _in_each_dialect(*steps: Split) -> tuple[SplitRule, ...]:
     """The rule of these steps in the reading of either engine, the same for both."""
-    syntaxes: tuple[Syntax, ...] = ("rust", "oniguruma")
-    return tuple(tuple(replace(step, syntax=syntax) for step in steps) for syntax in syntaxes)
+    return tuple(tuple(replace(step, dialect=dialect) for step in steps) for dialect in _DIALECTS)
 
 
 @dataclass(frozen=True)
@@ -102,14 +108,14 @@ def _cased_classes() -> npt.NDArray[np.uint8]:
 def _classes_with_han() -> npt.NDArray[np.uint8]:
     """The same with Han, whose marks count as no marks."""
     points = _cased_classes()
-    han = _members("han")
+    han = unicode.in_named_set("han")
     points[han] = points[han] & ~np.uint8(dtypes.MARK) | np.uint8(dtypes.SCRIPT)
     return points
 
 
 def _deepseek_classes() -> npt.NDArray[np.uint8]:
     """Letters with marks, punctuation with symbols, and the script that the second step cuts out."""
-    script = np.zeros(unicode.CODE_POINTS, bool)
+    script = np.zeros(unicode.CODE_POINTS, np.bool_)
     script[0x3040:0x3100] = script[0x4E00:0x9FA6] = True
     return _classes_with_marks() | _marked(
         PUNCTUATION=unicode.in_categories("P") | unicode.in_categories("S"), SCRIPT=script
@@ -118,12 +124,12 @@ def _deepseek_classes() -> npt.NDArray[np.uint8]:
 
 def _digit_classes() -> npt.NDArray[np.uint8]:
     """The plain classes and what Digits matches."""
-    return _plain_classes() | _marked(DIGIT=_members("isnumeric"))
+    return _plain_classes() | _marked(DIGIT=unicode.in_named_set("isnumeric"))
 
 
 def _falcon_classes() -> npt.NDArray[np.uint8]:
     """The plain classes and what Punctuation matches."""
-    return _plain_classes() | _marked(PUNCTUATION=_members("ispunctuation"))
+    return _plain_classes() | _marked(PUNCTUATION=unicode.in_named_set("ispunctuation"))
 
 
 def _bloom_classes() -> npt.NDArray[np.uint8]:
@@ -133,21 +139,10 @@ def _bloom_classes() -> npt.NDArray[np.uint8]:
     return _marked(LETTER=members)
 
 
-def _members(name: str) -> npt.NDArray[np.bool_]:
-    """bool[0x110000]: the code points of a named set."""
-    edges = np.zeros(unicode.CODE_POINTS + 1, np.int8)
-    edges[unicode.named_sets()[name]] = 1
-    members: npt.NDArray[np.bool_] = np.cumsum(edges)[:-1] % 2 == 1
-    return members
-
-
+#: The pattern of o200k, as tiktoken spells it too.
+O200K = o200k_pattern(r"\p{N}{1,3}", f"{_CONTRACTIONS}?")
 _QWEN35 = (
     rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{_BLANKS}"
-)
-#: tiktoken's, whose ``{1,3}+`` is a repeat of a repeat to Oniguruma.
-_CL100K = (
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|"
-    r"\s+(?!\S)|\s"
 )
 _NOT_HAN = r"&&[^\p{Han}]"
 _DEEPSEEK = (
@@ -158,7 +153,7 @@ _DEEPSEEK = (
 )
 _GPT2_SPELLINGS = (
     GPT2,
-    r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s",
+    TIKTOKEN_GPT2,
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
     r"'s|'t|'re|'ve|'m|'ll|'d| ?[\p{L}]+| ?[\p{N}]+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
 )
@@ -189,7 +184,7 @@ WALKS: dict[str, Walk] = {
         _plain_classes,
         (
             *_gapless(cl100k_pattern(r"\p{N}{1,3}").replace(_BLANKS, rf"\s+\z|{_BLANKS}")),
-            *_gapless(_CL100K, syntaxes=("rust",)),
+            *_gapless(TIKTOKEN_CL100K, dialects=("rust",)),
         ),
         {dtypes.VIEW_GROUP: 3, dtypes.VIEW_OPTIONS: dtypes.WHOLE_END},
     ),
@@ -204,7 +199,7 @@ WALKS: dict[str, Walk] = {
     "o200k": Walk(
         "walk_o200k",
         _cased_classes,
-        _gapless(o200k_pattern(r"\p{N}{1,3}", rf"{_CONTRACTIONS}?")),
+        _gapless(O200K),
         {dtypes.VIEW_GROUP: 3, dtypes.VIEW_OPTIONS: dtypes.SUFFIX | dtypes.SLASHES},
     ),
     # Mistral's Tekken, Nemotron.
@@ -225,8 +220,8 @@ WALKS: dict[str, Walk] = {
         "walk_deepseek",
         _deepseek_classes,
         (
-            *_in_each_syntax(*map(Split, _DEEPSEEK)),
-            *_in_each_syntax(*(Split(step.replace(r"\r\n", "\r\n")) for step in _DEEPSEEK)),
+            *_in_each_dialect(*map(Split, _DEEPSEEK)),
+            *_in_each_dialect(*(Split(step.replace(r"\r\n", "\r\n")) for step in _DEEPSEEK)),
         ),
         {dtypes.VIEW_GROUP: 3},
     ),
@@ -234,7 +229,7 @@ WALKS: dict[str, Walk] = {
     "starcoder": Walk(
         "walk_parts",
         _digit_classes,
-        tuple(rule for gpt2 in _GPT2_SPELLINGS for rule in _in_each_syntax(Split(DIGITS), Split(gpt2))),
+        tuple(rule for gpt2 in _GPT2_SPELLINGS for rule in _in_each_dialect(Split(DIGITS), Split(gpt2))),
         {dtypes.VIEW_OPTIONS: dtypes.CUT_DIGITS},
     ),
     "falcon": Walk(
@@ -245,19 +240,19 @@ WALKS: dict[str, Walk] = {
                 Split(PUNCTUATION, "contiguous"),
                 Split(gpt2),
                 Split(DIGITS, "contiguous", spelled=True),
-                Split("[0-9][0-9][0-9]", syntax="oniguruma"),
+                Split("[0-9][0-9][0-9]", dialect="oniguruma"),
             )
             for gpt2 in _GPT2_SPELLINGS
         ),
         {dtypes.VIEW_OPTIONS: dtypes.CUT_PUNCTUATION},
     ),
-    "bloom": Walk("walk_bloom", _bloom_classes, _in_each_syntax(Split(_BLOOM))),
-    "clip": Walk("walk_clip", _plain_classes, _in_each_syntax(_CLIP), drops=True),
+    "bloom": Walk("walk_bloom", _bloom_classes, _in_each_dialect(Split(_BLOOM))),
+    "clip": Walk("walk_clip", _plain_classes, _in_each_dialect(_CLIP), drops=True),
     # The same in a file whose ByteLevel cuts by GPT-2's rule too.
     "clip_cut_again": Walk(
         "walk_clip",
         _plain_classes,
-        tuple(rule for gpt2 in _GPT2_SPELLINGS for rule in _in_each_syntax(_CLIP, Split(gpt2))),
+        tuple(rule for gpt2 in _GPT2_SPELLINGS for rule in _in_each_dialect(_CLIP, Split(gpt2))),
         {dtypes.VIEW_OPTIONS: dtypes.CUT_TOKENS},
         drops=True,
     ),

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Behavior = Literal["isolated", "removed", "merged_with_previous", "merged_with_next", "contiguous"]
-Syntax = Literal["rust", "oniguruma"]
+#: How a pattern is read: as by tiktoken's engine, the Rust crate fancy-regex, or as by that of ``tokenizers``.
+Dialect = Literal["rust", "oniguruma"]
 
 GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
@@ -24,8 +25,7 @@ class Split:
         ``a - - b -``; *removed* ``a b``; *merged_with_previous* ``a- - b-``; *merged_with_next* ``a - -b -``;
         *contiguous* ``a -- b -``
     invert : whether matches and gaps change places
-    syntax : in which dialect the pattern is written: *rust* as tiktoken reads it, *oniguruma* as a ``tokenizer.json``
-        does (``\\p{N}{1,3}+``, ``$``, ``\\w`` and some folding of case differ)
+    dialect : how the pattern is read; ``\\p{N}{1,3}+``, ``$``, ``\\w`` and some folding of case differ
     spelled : whether the step, and each one after it, sees each byte as its character of the byte alphabet
         (:mod:`numbatok.loading.byte_level`), as a step after ``ByteLevel`` in a file does; it can cut between the bytes
         of a character, as the digit ``²`` stands for the byte 0xB2
@@ -34,7 +34,7 @@ class Split:
     pattern: str
     behavior: Behavior = "isolated"
     invert: bool = False
-    syntax: Syntax = "rust"
+    dialect: Dialect = "rust"
     spelled: bool = False
 
 

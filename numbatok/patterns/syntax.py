@@ -8,18 +8,24 @@ What this module does not know, or an automaton can't do exactly, is a :class:`V
 place and the pattern.
 """
 
-import functools
 import re
 from dataclasses import dataclass
 from typing import Literal, NoReturn, TypeAlias
 
-import numpy as np
-
 from numbatok.errors import VocabularyError
 from numbatok.patterns import charsets, unicode
 from numbatok.patterns.charsets import CharSet
-
-Syntax = Literal["rust", "oniguruma"]
+from numbatok.patterns.classes import (
+    HEX,
+    category,
+    fold_case,
+    long_folds,
+    posix_class,
+    property_set,
+    white_space,
+    word_characters,
+)
+from numbatok.patterns.rules import Dialect
 
 DEEPEST = 60  # groups and classes inside one another
 LONGEST_SHOWN = 200  # characters of a pattern in an error
@@ -74,13 +80,9 @@ class Look:
 
 Node: TypeAlias = Chars | Sequence | Choice | Repeat | Atomic | Look
 
-EMPTY = Sequence(())
 _NEWLINE = charsets.from_ranges([(10, 10)])
 ANY_BUT_NEWLINE = charsets.complement(_NEWLINE)
 _COUNTED = re.compile(r"\{([0-9]*)(,?)([0-9]*)\}")
-_HEX = charsets.from_ranges([(48, 57), (65, 70), (97, 102)])
-_ASCII = charsets.from_ranges([(0, 127)])
-_BLANK = charsets.from_ranges([(9, 9), (32, 32)])
 _CONTROL_ESCAPES = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "a": 7, "e": 27}
 _REFUSED_ESCAPES = {
     "b": "a word boundary looks behind",
@@ -92,153 +94,6 @@ _REFUSED_ESCAPES = {
     "R": "a line break of one or two characters; write (?>\\r\\n|[\\n-\\r\\u0085\\u2028\\u2029])",
     "X": "grapheme clusters",
 }
-_CATEGORY_NAMES = {
-    "letter": "L",
-    "casedletter": "LC",
-    "uppercaseletter": "Lu",
-    "lowercaseletter": "Ll",
-    "titlecaseletter": "Lt",
-    "modifierletter": "Lm",
-    "otherletter": "Lo",
-    "mark": "M",
-    "combiningmark": "M",
-    "nonspacingmark": "Mn",
-    "spacingmark": "Mc",
-    "enclosingmark": "Me",
-    "number": "N",
-    "decimalnumber": "Nd",
-    "digit": "Nd",
-    "letternumber": "Nl",
-    "othernumber": "No",
-    "punctuation": "P",
-    "connectorpunctuation": "Pc",
-    "dashpunctuation": "Pd",
-    "openpunctuation": "Ps",
-    "closepunctuation": "Pe",
-    "initialpunctuation": "Pi",
-    "finalpunctuation": "Pf",
-    "otherpunctuation": "Po",
-    "symbol": "S",
-    "mathsymbol": "Sm",
-    "currencysymbol": "Sc",
-    "modifiersymbol": "Sk",
-    "othersymbol": "So",
-    "separator": "Z",
-    "spaceseparator": "Zs",
-    "lineseparator": "Zl",
-    "paragraphseparator": "Zp",
-    "other": "C",
-    "control": "Cc",
-    "cntrl": "Cc",
-    "format": "Cf",
-    "surrogate": "Cs",
-    "privateuse": "Co",
-    "unassigned": "Cn",
-}
-_SET_NAMES = {"alpha": "alphabetic", "lower": "lowercase", "upper": "uppercase"}
-
-
-@functools.cache
-def category(prefix: str) -> CharSet:
-    """The characters of a general category (``"Lu"``), a group of them (``"L"``), or ``"LC"``."""
-    if prefix == "LC":
-        return charsets.union(category("Lu"), category("Ll"), category("Lt"))
-    firsts, values = unicode.category_runs()
-    wanted = np.array([name.startswith(prefix) for name in unicode.CATEGORIES])
-    inside = wanted[values & ~np.uint8(unicode.WHITE_SPACE)]
-    changes: CharSet = firsts[np.diff(inside, prepend=False)]
-    return changes
-
-
-@functools.cache
-def white_space() -> CharSet:
-    r"""The characters of ``\s``."""
-    firsts, values = unicode.category_runs()
-    return firsts[np.diff(values >= unicode.WHITE_SPACE, prepend=False)]
-
-
-def property_set(name: str, syntax: Syntax) -> CharSet | None:
-    r"""The characters of ``\p{name}``; None for a name that is not known."""
-    plain = name.lower().replace(" ", "").replace("_", "").replace("-", "")
-    if syntax == "rust":
-        for prefix in ("gc=", "generalcategory=", "sc=", "script="):
-            plain = plain.removeprefix(prefix)
-    if plain == "any":
-        return charsets.EVERYTHING
-    if plain == "ascii":
-        return _ASCII
-    if plain == "assigned":
-        return charsets.complement(category("Cn"))
-    if plain in ("whitespace", "space"):
-        return white_space()
-    if plain == "punct":
-        return unicode.named_sets()["punct oniguruma"] if syntax == "oniguruma" else category("P")
-    prefix = _CATEGORY_NAMES.get(plain, plain.capitalize() if plain != "lc" else "LC")
-    if prefix == "LC" or any(known.startswith(prefix) for known in unicode.CATEGORIES):
-        return category(prefix)
-    return unicode.named_sets().get(_SET_NAMES.get(plain, plain)) if plain.isascii() and plain.isalpha() else None
-
-
-def word_characters(syntax: Syntax, in_class: bool = False) -> CharSet:
-    r"""The characters of ``\w``, which Oniguruma takes for others in a bracketed class."""
-    name = "word" if syntax == "rust" else "word in class oniguruma" if in_class else "word oniguruma"
-    return unicode.named_sets()[name]
-
-
-def posix_class(name: str, syntax: Syntax) -> CharSet | None:
-    """The characters of ``[[:name:]]``, ASCII alone in Rust; None for a name that is not known."""
-    if name == "xdigit":
-        return _HEX
-    if name == "ascii":
-        return _ASCII
-    if syntax == "rust":
-        ranges = {
-            "alpha": [(65, 90), (97, 122)],
-            "digit": [(48, 57)],
-            "alnum": [(48, 57), (65, 90), (97, 122)],
-            "upper": [(65, 90)],
-            "lower": [(97, 122)],
-            "space": [(9, 13), (32, 32)],
-            "blank": [(9, 9), (32, 32)],
-            "cntrl": [(0, 31), (127, 127)],
-            "graph": [(33, 126)],
-            "print": [(32, 126)],
-            "punct": [(33, 47), (58, 64), (91, 96), (123, 126)],
-            "word": [(48, 57), (65, 90), (95, 95), (97, 122)],
-        }.get(name)
-        return None if ranges is None else charsets.from_ranges(ranges)
-    if name == "alpha":
-        return unicode.named_sets()["alphabetic"]
-    if name in ("upper", "lower"):
-        return unicode.named_sets()[name + "case"]
-    if name == "punct":
-        return unicode.named_sets()["punct oniguruma"]
-    if name == "word":
-        return word_characters(syntax, in_class=True)
-    if name == "blank":
-        return charsets.union(_BLANK, category("Zs"))
-    return {"digit": category("Nd"), "space": white_space(), "cntrl": category("Cc")}.get(name)
-
-
-def fold_case(chars: CharSet) -> CharSet:
-    """The set and all characters that differ from one of it in case alone."""
-    variants = unicode.case_variants()
-    points = _cased()
-    found = points[charsets.contains(chars, points)].tolist()
-    extra = {other for point in found for other in variants[point]}
-    return charsets.union(chars, charsets.from_ranges((point, point) for point in extra)) if extra else chars
-
-
-@functools.cache
-def _cased() -> CharSet:
-    return np.array(list(unicode.case_variants()), np.int64)
-
-
-@functools.cache
-def _long_folds() -> tuple[frozenset[int], frozenset[str]]:
-    """(characters that fold to several, the first two characters of those)."""
-    longer = [chr(point) for point in range(0x80, 0x1FFFF) if len(chr(point).casefold()) > 1]
-    return frozenset(map(ord, longer)), frozenset(char.casefold()[:2] for char in longer)
 
 
 def shown(pattern: str) -> str:
@@ -246,17 +101,17 @@ def shown(pattern: str) -> str:
     return repr(pattern if len(pattern) <= LONGEST_SHOWN else pattern[:LONGEST_SHOWN] + "…")
 
 
-def parse(pattern: str, syntax: Syntax) -> Node:
+def parse(pattern: str, dialect: Dialect) -> Node:
     """The syntax tree of a pattern; :class:`VocabularyError` for what can't be read or is not supported."""
-    return Parser(pattern, syntax).parse()
+    return Parser(pattern, dialect).parse()
 
 
 class Parser:
     """A recursive descent over one pattern; its depth is bounded by DEEPEST."""
 
-    def __init__(self, pattern: str, syntax: Syntax) -> None:
+    def __init__(self, pattern: str, dialect: Dialect) -> None:
         self.pattern = pattern
-        self.syntax = syntax
+        self.dialect = dialect
         self.place = 0
         self.depth = 0
         self.fold = False
@@ -319,7 +174,7 @@ class Parser:
             if item is None:
                 continue
             item = self._repeats(item, begin)
-            if self.syntax == "oniguruma":
+            if self.dialect == "oniguruma":
                 self._check_long_folds(items[-1] if items else None, item, begin)
             if isinstance(item, Sequence):
                 items += item.items
@@ -331,7 +186,7 @@ class Parser:
         """Refuse what Oniguruma matches by folding one character to several, as ``(?i:ss)`` matches ß."""
         if not (isinstance(item, Chars) and item.folded):
             return
-        characters, pairs = _long_folds()
+        characters, pairs = long_folds()
         if len(item.chars) % 2 == 0 and charsets.contains(item.chars, sorted(characters)).any():
             self._fail("a character under (?i) that Oniguruma folds to several is not supported", place)
         if isinstance(before, Chars) and before.folded:
@@ -354,12 +209,12 @@ class Parser:
             least, most = bounds
             counted = self.pattern[place] == "{"
             kind: Literal["greedy", "lazy", "possessive"] = "greedy"
-            if self._peek("?") and counted and least == most and self.syntax == "oniguruma":
+            if self._peek("?") and counted and least == most and self.dialect == "oniguruma":
                 self._take("?")
                 body = Repeat(Repeat(body, least, most, "greedy"), 0, 1, "greedy")
             elif self._take("?"):
                 body = Repeat(body, least, most, "lazy")
-            elif self._peek("+") and counted and self.syntax == "oniguruma":
+            elif self._peek("+") and counted and self.dialect == "oniguruma":
                 self._take("+")
                 body = Repeat(Repeat(body, least, most, "greedy"), 1, None, "greedy")
             else:
@@ -399,7 +254,7 @@ class Parser:
         if sign == ".":
             return Chars(charsets.EVERYTHING if self.dot_all else ANY_BUT_NEWLINE)
         if sign == "$":
-            return Look(_NEWLINE if self.syntax == "oniguruma" else charsets.EMPTY, True)
+            return Look(_NEWLINE if self.dialect == "oniguruma" else charsets.EMPTY, True)
         if sign == "^":
             self._fail("'^' looks behind, which is not supported", begin)
         if sign in "*+?":
@@ -411,7 +266,7 @@ class Parser:
             chars = self._escape(begin)
             if isinstance(chars, int):
                 return self._literal(chars)
-            return Chars(fold_case(chars) if self.fold and self.syntax == "rust" else chars)
+            return Chars(fold_case(chars) if self.fold and self.dialect == "rust" else chars)
         return self._literal(ord(sign))
 
     def _literal(self, point: int) -> Chars:
@@ -456,7 +311,7 @@ class Parser:
         """``(?i)`` to the end of the group, or ``(?i:…)``."""
         before = self.fold, self.dot_all
         end = self._flags_end(begin)
-        if end == ")" and self.syntax == "rust":
+        if end == ")" and self.dialect == "rust":
             return None
         node = self._choice()  # in Oniguruma, even a '|' after '(?i)' stays within its reach
         self.fold, self.dot_all = before
@@ -464,7 +319,7 @@ class Parser:
 
     def _flags_end(self, begin: int) -> str:
         """Set the flags that stand here; returns the ``:`` or ``)`` after them."""
-        dot_all = "m" if self.syntax == "oniguruma" else "s"
+        dot_all = "m" if self.dialect == "oniguruma" else "s"
         on = True
         while True:
             flag = self._next("a flag")
@@ -476,7 +331,7 @@ class Parser:
                 self.dot_all = on
             elif flag in ":)":
                 return flag
-            elif flag != "u" or not on or self.syntax == "oniguruma":
+            elif flag != "u" or not on or self.dialect == "oniguruma":
                 self._fail(f"the group '(?{flag}' is not supported", begin)
 
     def _look(self, begin: int, negative: bool) -> Node:
@@ -497,7 +352,7 @@ class Parser:
             return _CONTROL_ESCAPES[sign]
         if sign in "xuU":
             return self._code_point(sign, begin)
-        if sign in "pP" and (self.syntax == "rust" or self._peek("{")):
+        if sign in "pP" and (self.dialect == "rust" or self._peek("{")):
             return self._property(sign, begin)
         if sign in "sSdDwWhH":
             chars = self._shorthand(sign.lower(), in_class)
@@ -515,7 +370,7 @@ class Parser:
             return white_space()
         if sign == "d":
             return category("Nd")
-        return _HEX if sign == "h" else word_characters(self.syntax, in_class)
+        return HEX if sign == "h" else word_characters(self.dialect, in_class)
 
     def _code_point(self, sign: str, begin: int) -> int:
         braces = self._take("{")
@@ -534,7 +389,7 @@ class Parser:
         point = int(digits, 16)
         if point >= unicode.CODE_POINTS or 0xD800 <= point < 0xE000:
             self._fail(f"'\\{sign}' names U+{point:04X}, which is no character", begin)
-        if sign == "x" and not braces and point >= 0x80 and self.syntax == "oniguruma":
+        if sign == "x" and not braces and point >= 0x80 and self.dialect == "oniguruma":
             self._fail("'\\x' of a byte above 7F is not a character in Oniguruma: write \\x{…}", begin)
         return point
 
@@ -548,7 +403,7 @@ class Parser:
         else:
             name = self._next("the name of a category")
         negative = name.startswith("^")
-        chars = property_set(name.removeprefix("^"), self.syntax)
+        chars = property_set(name.removeprefix("^"), self.dialect)
         if chars is None:
             self._fail(f"the property {shown(name)} is not known", begin)
         return charsets.complement(chars) if negative != (sign == "P") else chars
@@ -580,7 +435,7 @@ class Parser:
         return charsets.complement(result) if negative else result
 
     def _at_operator(self) -> bool:
-        return self._peek("&&") or (self.syntax == "rust" and (self._peek("--") or self._peek("~~")))
+        return self._peek("&&") or (self.dialect == "rust" and (self._peek("--") or self._peek("~~")))
 
     def _class_items(self, begin: int, first: bool) -> CharSet:
         """The union of items up to an operator or the ``]``, which are left there."""
@@ -621,7 +476,7 @@ class Parser:
         if self._take(":"):
             end = self.pattern.find(":]", self.place)
             name = self.pattern[self.place : max(end, self.place)]
-            chars = posix_class(name.removeprefix("^"), self.syntax)
+            chars = posix_class(name.removeprefix("^"), self.dialect)
             if chars is None:
                 self._fail(f"the class [:{name[:20]}:] is not known", begin)
             self.place = end + 2

@@ -75,10 +75,17 @@ def named_sets() -> dict[str, npt.NDArray[np.int64]]:
     counts: dict[str, int] = header["sets"]
     sets, place = {}, 0
     for name, count in counts.items():
-        sets[name] = np.cumsum(changes[place : place + count])
+        sets[name] = np.cumsum(changes[place : place + count], dtype=np.int64)
         sets[name].flags.writeable = False
         place += count
     return sets
+
+
+def in_named_set(name: str) -> npt.NDArray[np.bool_]:
+    """bool[0x110000]: the code points of one of the :func:`named_sets`."""
+    changes = np.zeros(CODE_POINTS + 1, np.bool_)
+    changes[named_sets()[name]] = True
+    return np.logical_xor.accumulate(changes)[:-1]
 
 
 @functools.cache

@@ -11,10 +11,10 @@ from numbatok.compat.huggingface.columns import Columns, truncate_together
 from numbatok.compat.huggingface.model import Located, Model
 from numbatok.compat.huggingface.settings import Padding, Truncation
 from numbatok.documents import Frame, types_of
-from numbatok.engine import Encoded as EngineEncoded
+from numbatok.engine import Encoded
 from numbatok.ids import Ids, Offsets
 from numbatok.text import WELL_FORMED
-from numbatok.windows import Cut, Texts, checked_cut, cut_texts, kept_lengths, texts_of_words
+from numbatok.windows import Cut, TextIds, checked_cut, cut_texts, kept_lengths, texts_of_words
 
 _AT_ONCE = 256  # rows whose lists of ids are made together
 
@@ -55,7 +55,7 @@ class Settings(NamedTuple):
         truncate_together(first, second, room, how.stride, how.strategy, how.direction)
 
 
-class Side:
+class Inputs:
     """The first, or the second, texts of a call: strings, or words of which each is encoded by itself."""
 
     def __init__(self, model: Model, texts: list[Any], is_words: bool, specials_as_text: bool) -> None:
@@ -71,15 +71,15 @@ class Side:
         return edges
 
     @functools.cached_property
-    def encoded(self) -> EngineEncoded:
+    def encoded(self) -> Encoded:
         """The ids, without a template."""
         return self.model.encode(self.flat, self._specials_as_text)
 
-    def cuttable(self) -> Texts:
+    def cuttable(self) -> TextIds:
         """The ids as they are cut."""
         ids, offsets = self.encoded.ids, self.encoded.offsets
         if not self.is_words:
-            return Texts(ids, offsets)
+            return TextIds(ids, offsets)
         return texts_of_words(ids, offsets, self._edges)._replace(words=None)
 
     @functools.cached_property
@@ -98,7 +98,7 @@ class Side:
         return self.model.columns(self.located, row, texts, type_id)
 
 
-class Encoded:
+class Encodings:
     """The encodings of one call whose inputs are all texts, or all pairs."""
 
     def __init__(
@@ -111,8 +111,8 @@ class Encoded:
     ) -> None:
         model = settings.model
         self._settings, self._special = settings, special
-        self.first = Side(model, firsts, is_words, settings.specials_as_text)
-        self.second = None if seconds is None else Side(model, seconds, is_words, settings.specials_as_text)
+        self.first = Inputs(model, firsts, is_words, settings.specials_as_text)
+        self.second = None if seconds is None else Inputs(model, seconds, is_words, settings.specials_as_text)
         self.width = 0  # that encodings are padded to
         self._lists: dict[int, list[int]] = {}
         self._lock = threading.Lock()
@@ -132,7 +132,7 @@ class Encoded:
             actions = settings.model.actions(settings.specials_as_text)
             if second is None and len(first.flat) == 1 and not engine.frame(False, self._special).types.any():
                 ids = engine.encode(first.flat[0], actions, WELL_FORMED, self._special, None)
-                return ids, np.array([0, len(ids)]), None
+                return ids, np.array([0, len(ids)], np.int64), None
             call = Call(actions, WELL_FORMED, self._special)
             encoded = engine.encode_batch(first.flat, None if second is None else second.flat, call)
             types = None
@@ -156,14 +156,14 @@ class Encoded:
                     side.__dict__.pop("encoded", None)
         return batch.ids.astype(np.uint32, copy=False), batch.offsets, batch._type_ids
 
-    def _refuse_long(self, texts: Texts, cut: Cut) -> None:
+    def _refuse_long(self, texts: TextIds, cut: Cut) -> None:
         """ValueError for a text that is too long, where only second texts are cut and there are none."""
         assert cut.max_length is not None
         room = cut.max_length - (self._settings.model.specials_added(False) if self._special else 0)
         if room > 0 and (np.diff(texts.offsets) > room).any():
             raise ValueError('the truncation strategy "only_second" cuts second texts, and there is none')
 
-    def _check_stride(self, frame: Frame, texts: Texts, others: Texts | None, cut: Cut) -> None:
+    def _check_stride(self, frame: Frame, texts: TextIds, others: TextIds | None, cut: Cut) -> None:
         """ValueError where a text would be cut into windows that do not get on."""
         sides = {"A": texts} if others is None else {"A": texts, "B": others}
         lengths = {which: np.diff(side.offsets) for which, side in sides.items()}
@@ -253,7 +253,7 @@ class Encoded:
 
 
 class Short:
-    """The encoding of one text, neither truncated nor padded: a list of ids, and all else from :class:`Encoded`."""
+    """The encoding of one text, neither truncated nor padded: a list of ids, and all else from :class:`Encodings`."""
 
     __slots__ = ("_ids", "_settings", "_special", "_text")
 
@@ -283,7 +283,7 @@ class Short:
 
     def columns_of(self, row: int) -> Columns:
         """All fields."""
-        return Encoded(self._settings, [self._text], None, self._special, False).columns_of(0)
+        return Encodings(self._settings, [self._text], None, self._special, False).columns_of(0)
 
 
 def malformed(error: UnicodeEncodeError) -> TypeError:

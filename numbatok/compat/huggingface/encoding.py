@@ -8,7 +8,7 @@ from numbatok.compat.huggingface.inputs import is_sequence
 from numbatok.compat.huggingface.settings import checked_count, checked_flag, checked_id, checked_text, padding
 
 if TYPE_CHECKING:
-    from numbatok.compat.huggingface.calls import Encoded, Short
+    from numbatok.compat.huggingface.calls import Encodings, Short
 
 
 class Encoding:
@@ -24,12 +24,12 @@ class Encoding:
     __slots__ = ("__weakref__", "_columns", "_row", "_source")
 
     def __init__(self) -> None:
-        self._source: Encoded | Short | None = None
+        self._source: Encodings | Short | None = None
         self._row = 0
         self._columns: Columns | None = Columns.empty()
 
     @classmethod
-    def _of_row(cls, source: "Encoded | Short", row: int) -> "Encoding":
+    def _of_row(cls, source: "Encodings | Short", row: int) -> "Encoding":
         encoding = cls.__new__(cls)
         encoding._source, encoding._row, encoding._columns = source, row, None
         return encoding

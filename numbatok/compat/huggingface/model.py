@@ -12,11 +12,9 @@ from numbatok.byte_decoder import DecodeList
 from numbatok.calls import Call
 from numbatok.compat.huggingface.columns import Columns
 from numbatok.compat.huggingface.inputs import as_ids
-from numbatok.engine import Encoded as EngineEncoded
-from numbatok.engine import Engine
+from numbatok.engine import Encoded, Engine
 from numbatok.ids import Ids, Offsets
 from numbatok.lists import ListEncoder
-from numbatok.loading import byte_level
 from numbatok.loading.components import flat
 from numbatok.offset_tables import trimmed_blanks
 from numbatok.parts import Parts
@@ -95,10 +93,7 @@ class Model:
     def vocab(self) -> dict[str, int]:
         """The id of each token that is the model's own, by its spelling."""
         parts = self.parts
-        spell = byte_level.spell if parts.vocabulary.options.unit == "byte" else bytes.decode
-        names = map(spell, parts.vocabulary.tokens)
-        vocab = dict(zip(names, parts.vocabulary.ids.tolist(), strict=True))
-        vocab |= {content.decode(): number for number, content in parts.unreachable}
+        vocab = parts.spelled_ids()
         missing = parts.model_size() - len(vocab)
         if missing > 0:  # added tokens that the file's vocabulary has, which stand apart from those a text can become
             own = {token.content: token.id for token in parts.added_tokens if token.content not in vocab}
@@ -162,11 +157,11 @@ class Model:
 
     # --- ids and all about them ---
 
-    def encode(self, texts: list[str], specials_as_text: bool) -> EngineEncoded:
+    def encode(self, texts: list[str], specials_as_text: bool) -> Encoded:
         """The ids of texts, without a template."""
         return self.engine.encode_batch(texts, None, Call(self.actions(specials_as_text), WELL_FORMED, None))
 
-    def locate(self, texts: list[str], specials_as_text: bool, encoded: EngineEncoded | None = None) -> Located:
+    def locate(self, texts: list[str], specials_as_text: bool, encoded: Encoded | None = None) -> Located:
         """All about the ids of texts."""
         encoded = encoded or self.encode(texts, specials_as_text)
         words = np.zeros(len(encoded.ids), np.int32)

@@ -14,7 +14,7 @@ import numpy as np
 from numbatok.compat.huggingface import settings as settings_of
 from numbatok.compat.huggingface.absent import NotSupportedError
 from numbatok.compat.huggingface.added_token import AddedToken, as_added
-from numbatok.compat.huggingface.calls import Encoded, Settings, Short, malformed
+from numbatok.compat.huggingface.calls import Encodings, Settings, Short, malformed
 from numbatok.compat.huggingface.encoding import Encoding
 from numbatok.compat.huggingface.inputs import as_text, as_words, is_sequence, pair_of_texts, pair_of_words
 from numbatok.compat.huggingface.model import Model
@@ -23,9 +23,9 @@ from numbatok.compat.huggingface.settings import checked_id, checked_text
 from numbatok.errors import VocabularyError
 from numbatok.loading import tokenizer_json
 from numbatok.loading.saving import dumps
-from numbatok.loading.saving import write as write_file
 from numbatok.memory import without_collection
 from numbatok.tokenizer import Tokenizer as Core
+from numbatok.writing import write_whole
 
 
 class Tokenizer:
@@ -154,7 +154,7 @@ class Tokenizer:
 
     def save(self, path: str | PathLike[str], pretty: bool = True) -> None:
         """Write :meth:`to_str` to a file, which appears whole or not at all."""
-        write_file(self.to_str(pretty).encode(), path)
+        write_whole(self.to_str(pretty).encode(), path)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
         now = self._settings
@@ -328,7 +328,7 @@ class Tokenizer:
         checked = as_words if is_pretokenized else as_text
         first = checked(sequence)
         seconds = None if pair is None else [checked(pair)]
-        made = Encoded(now, [first], seconds, add_special_tokens, is_pretokenized)
+        made = Encodings(now, [first], seconds, add_special_tokens, is_pretokenized)
         made.pad(made.longest)
         return Encoding._of_row(made, 0)
 
@@ -341,7 +341,7 @@ class Tokenizer:
         now = self._settings
         options = flag("add_special_tokens", add_special_tokens), flag("is_pretokenized", is_pretokenized)
         if not is_pretokenized and set(map(type, input)) == {str}:
-            made = Encoded(now, list(input), None, *options)
+            made = Encodings(now, list(input), None, *options)
             made.pad(made.longest)
             return [Encoding._of_row(made, row) for row in range(len(input))]
         pairs = [pair_of_words(each) if is_pretokenized else pair_of_texts(each) for each in input]
@@ -349,7 +349,7 @@ class Tokenizer:
         for index, (_, second) in enumerate(pairs):
             groups.setdefault(second is not None, []).append(index)
         encoded = {
-            are_pairs: Encoded(
+            are_pairs: Encodings(
                 now,
                 [pairs[index][0] for index in indices],
                 [pairs[index][1] for index in indices] if are_pairs else None,

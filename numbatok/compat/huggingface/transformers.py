@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from numbatok.batch import TokenBatch
-from numbatok.compat.huggingface.calls import Encoded, Settings
+from numbatok.compat.huggingface.calls import Encodings, Settings
 from numbatok.compat.huggingface.encoding import Encoding
 from numbatok.compat.huggingface.model import Model
 from numbatok.compat.huggingface.tokenizer import Tokenizer
@@ -139,7 +139,7 @@ class NumbatokTokenizer:
         split = options.get("split_special_tokens")
         backend.encode_special_tokens = self.split_special_tokens if split is None else split
         settings = backend._settings
-        made = Encoded(settings, firsts, seconds, bool(options["add_special_tokens"]), False)
+        made = Encodings(settings, firsts, seconds, bool(options["add_special_tokens"]), False)
         made.pad(made.longest)
         lengths = np.diff(made.edges)
         width = max(made.width, made.longest)

@@ -4,13 +4,13 @@ import hashlib
 import json
 import os
 import tempfile
-import uuid
 from pathlib import Path
 from typing import Any
 
 from numbatok.errors import VocabularyError
 from numbatok.loading.byte_level import byte_of_character
 from numbatok.loading.rank_file import parse_ranks, rank_file
+from numbatok.writing import write_whole
 
 
 def _blobfile() -> Any:
@@ -73,9 +73,7 @@ def read_file_cached(blobpath: str, expected_hash: str | None = None) -> bytes:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"{path.name}.{uuid.uuid4()}.tmp")
-        partial.write_bytes(data)
-        partial.replace(path)
+        write_whole(data, path)
     except OSError:
         if chosen is not None:
             raise

@@ -10,6 +10,7 @@ from typing import Any
 from numbatok.compat.tiktoken.core import Encoding
 from numbatok.loading import embedded
 from numbatok.locks import taken_by_fork
+from numbatok.patterns.known import TIKTOKEN_GPT2
 
 _lock = threading.RLock()
 taken_by_fork.insert(0, _lock)  # a child would wait for ever for an encoding that was being made
@@ -19,8 +20,7 @@ ENCODINGS: dict[str, Encoding] = {}
 ENCODING_CONSTRUCTORS: dict[str, Callable[[], dict[str, Any]]] | None = None
 
 # The embedded encodings under another spelling of GPT-2's pattern than tiktoken's, by which programs know it.
-_R50K = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
-_PATTERNS = dict.fromkeys(("gpt2", "r50k_base", "p50k_base", "p50k_edit"), _R50K)
+_PATTERNS = dict.fromkeys(("gpt2", "r50k_base", "p50k_base", "p50k_edit"), TIKTOKEN_GPT2)
 _EXPLICIT_N_VOCAB = {"gpt2": 50257, "r50k_base": 50257, "p50k_base": 50281}
 # tiktoken's own plugin, which has the embedded encodings, and imports tiktoken.
 _OWN_PLUGIN = "tiktoken_ext.openai_public"
