@@ -11,6 +11,8 @@ from numbatok.memory import address_of, touch
 from numbatok.parallel import call_rows, threads_for
 from numbatok.threads import parallel_region, threads_of
 
+SAMPLE = 1 << 12  # characters that tell of what kind a text is
+CHECKED = 16  # bytes are checked in the time that one is encoded
 PARTS = 4  # for each thread, so that a slow one holds up the others little
 
 
@@ -19,7 +21,10 @@ def transcode(characters: int, count: int, width: int, threads: int | None) -> n
 
     ``threads`` is the caller's ``num_threads``.
     """
-    with parallel_region(threads_for(count * width, threads_of(threads))) as granted:
+    # Characters that are ASCII, nearly all, take a tenth of the time: 0.02 ms for 400 KB, where threads cost 0.1.
+    sample = min(count, SAMPLE)
+    is_ascii = utf8.transcode_utf8(characters, sample, width, 0, 0) < sample + sample // 8
+    with parallel_region(threads_for(count * width // (8 if is_ascii else 1), threads_of(threads))) as granted:
         if granted < 2:
             data = np.empty({1: 2, 2: 3, 4: 4}[width] * count, np.uint8)
             used = utf8.transcode_utf8(characters, count, width, address_of(data), len(data))
@@ -40,9 +45,9 @@ def transcode(characters: int, count: int, width: int, threads: int | None) -> n
 
 def first_invalid(data: npt.NDArray[np.uint8], threads: int | None) -> int:
     """Byte offset of the first sequence in ``data`` that is not UTF-8, or -1; ``threads`` as in :func:`transcode`."""
-    if threads_for(len(data), 2) < 2:
+    if threads_for(len(data) // CHECKED, 2) < 2:
         return int(utf8.first_invalid_utf8(address_of(data), len(data)))
-    with parallel_region(threads_for(len(data), threads_of(threads))) as granted:
+    with parallel_region(threads_for(len(data) // CHECKED, threads_of(threads))) as granted:
         if granted > 1:
             cuts = np.linspace(0, len(data), PARTS * granted + 1).astype(np.int64)
             # Cut at characters' first bytes; where there is none nearby, what is there is no UTF-8.
@@ -60,9 +65,8 @@ def first_invalid(data: npt.NDArray[np.uint8], threads: int | None) -> int:
 def all_valid(addresses: int, lengths: int, count: int, total: int, threads: int | None) -> bool:
     """Whether so many texts, of ``total`` bytes, are UTF-8; as ``next_invalid_text`` takes them, and :func:`transcode`.
 
-    It is a tenth of a column's time where one thread does it, and two encode.
     """
-    with parallel_region(threads_for(total, threads_of(threads))) as granted:
+    with parallel_region(threads_for(total // CHECKED, threads_of(threads))) as granted:
         if granted < 2:
             return bool(utf8.next_invalid_text(addresses, lengths, count, 0) < 0)
         cuts = np.linspace(0, count, PARTS * granted + 1).astype(np.int64)
