@@ -19,11 +19,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import numbatok
 import small
 from numbatok import cli
-from numbatok.pipelines import InputError, encode_files, sink, writers
+from numbatok.pipelines import InputError, encode_files, readers, sink, writers
 from numbatok.pipelines import run as run_module
 from numbatok.pipelines.blocks import Block, resized
 from numbatok.pipelines.manifest import digest_of
@@ -263,6 +265,32 @@ def test_documents_in_parts_in_a_table(tmp_path, small_ranks, monkeypatch):
     check(numbatok.open_tokens(tmp_path / "out"), small_ranks, TEXTS)
 
 
+def found_by_python(data, separator, searched):
+    """Where separators begin that do not lie within the first ``searched`` bytes, none overlapping one before."""
+    places = []
+    begin = max(0, searched - len(separator) + 1)
+    while (begin := data.find(separator, begin)) >= 0:
+        places.append(begin)
+        begin += len(separator)
+    return places
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.sampled_from([b"a", b"b", b"ab", b"aa" * 40, b"b" * 63, b"a" * 64 + b"b", b"\xff"]), max_size=30),
+    st.sampled_from([b"a", b"ab", b"aa", b"aab", b"aaaaaaaaab", b"a" * 19 + b"b", b"\xff", b"b" * 70]),
+    st.integers(0, 70),
+)
+def test_separators_are_found_as_python_finds_them(parts, separator, searched):
+    data = b"".join(parts)
+    searched = min(searched, len(data))
+    finder = readers._Separators(separator)
+    finder._room = np.empty(3, np.int64)
+    for filled in (len(data), max(searched, len(data) - 5)):
+        found = finder.find(bytearray(data), searched, filled)
+        assert found.tolist() == found_by_python(data[:filled], separator, searched)
+
+
 def test_blocks_are_cut_and_joined():
     from numbatok.columns import Column
 
@@ -372,6 +400,38 @@ def test_columns_beside_a_file_that_cannot_be_read(tmp_path, small_ranks, is_fir
     check(numbatok.open_tokens(tmp_path / "out"), small_ranks, TEXTS)
 
 
+def test_columns_of_differing_types_are_refused_before_anything_is_written(tmp_path, small_ranks):
+    """By file and column; what files say besides the type does not matter."""
+    pa = pyarrow()
+    from pyarrow import parquet
+
+    def written(name, kind, **about):
+        schema = pa.schema([pa.field("text", pa.string()), pa.field("n", kind, **about)])
+        parquet.write_table(pa.table([["a", "b"], pa.array([1, 2]).cast(kind)], schema=schema), tmp_path / name)
+        return tmp_path / name
+
+    wide, narrow = written("wide.parquet", pa.int64()), written("narrow.parquet", pa.int32())
+    strings = tmp_path / "strings.jsonl"
+    strings.write_text('{"text": "a", "n": 1}\n')
+    damaged = tmp_path / "damaged.parquet"
+    damaged.write_bytes(b"no Parquet")
+    for inputs, kinds in (([damaged, wide, narrow], ("int32", "int64")), ([narrow, strings], ("string", "int32"))):
+        for on_error in ("raise", "skip"):
+            options = {"output_format": "parquet", "columns": ["n"], "on_error": on_error}
+            with pytest.raises(InputError) as found:
+                encode_files(small_ranks, inputs, tmp_path / "out", **options)
+            told = f"{inputs[-1]}: the column 'n' is of {kinds[0]}, but of {kinds[1]} in {inputs[-2]}"
+            assert str(found.value).startswith(told)
+            assert not (tmp_path / "out").exists()
+    full = written("full.parquet", pa.int64(), nullable=False, metadata={"of": "somebody"})
+    for number, inputs in enumerate(([wide, full], [full, wide])):
+        options = {"output_format": "parquet", "columns": ["n"]}
+        encode_files(small_ranks, inputs, tmp_path / str(number), **options)
+        table = parquet.read_table(tmp_path / str(number) / "tokens-00000.parquet")
+        assert table["n"].to_pylist() == [1, 2, 1, 2]
+    assert (tmp_path / "0/tokens-00000.parquet").read_bytes() == (tmp_path / "1/tokens-00000.parquet").read_bytes()
+
+
 def test_types_of_ids(tmp_path, small_ranks, gpt2):
     path = write_input(tmp_path, "text", TEXTS)
     for dtype, size in ((None, 2), ("uint16", 2), (np.uint32, 4)):
@@ -455,6 +515,7 @@ def test_arguments_are_checked(tmp_path, small_ranks):
     refused("at least", memory=1)
     refused("at least 1", shard_size=0)
     refused("must not be empty", separator="")
+    refused("at most 4096 bytes, not 5000", separator=b"x" * 5000)
     refused("separator must be a str, bytes or None, not int", TypeError, separator=5)
     refused("no place for columns", columns=["id"])
     refused("one str", TypeError, columns="id", output_format="parquet")
@@ -600,6 +661,47 @@ def test_broken_json_lines(tmp_path, small_ranks):
     assert "no field 'text', but 'other'" in reasons[2]
     assert "must be a string, not int" in reasons[3]
     assert "not UTF-8" in reasons[4]
+
+
+@pytest.mark.parametrize("block", [7, 64, 1 << 20])
+def test_lines_that_memory_does_not_hold_are_named(tmp_path, small_ranks, monkeypatch, block):
+    """Wherever they stand among blocks, and to the byte."""
+    monkeypatch.setattr(run_module, "_within", lambda *_: (2, block))
+    monkeypatch.setattr(run_module, "_longest", lambda *_: 101)
+    monkeypatch.setattr(readers, "_GROWTH", 10)
+    longest = max(block, 101)
+
+    def line(number, size):
+        return json.dumps({"text": str(number) + "x" * (size - 13 - len(str(number)))}).encode() + b"\n"
+
+    sizes = [20, longest, longest + 1, 30, 5 * longest, 3 * longest + 1, longest - 1, 20, longest + 2, longest]
+    lines = [line(number, size) for number, size in enumerate(sizes)]
+    assert [len(each) for each in lines] == sizes
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(b"".join(lines))
+    texts = [json.loads(each)["text"] for each in lines if len(each) <= longest]
+    reason = f"has more than {longest} bytes, and memory= leaves no room for it whole; pass more"
+    named = [f"{path}: line {n + 1}: {reason}" for n, each in enumerate(lines) if len(each) > longest]
+    faulty(tmp_path, small_ranks, path, texts, named)
+
+
+def test_many_files_of_lines_with_faults(tmp_path, small_ranks):
+    """Whose lines come together in blocks: each fault is named with its own file, in order."""
+    texts, named = [], []
+    for number in range(40):
+        path = tmp_path / f"{number:02}.{'txt' if number % 7 == 3 else 'jsonl'}"
+        lines = [f"text {number}", "", f"more {number}"]
+        if path.suffix == ".jsonl":
+            lines = [json.dumps({"text": text}) for text in lines]
+            lines.insert(number % 4, "{")
+            lines.insert(number % 3, "  ")
+            named.append(f"{path}: line {lines.index('{') + 1}")
+        path.write_text("\n".join(lines) + "\n")
+        texts += [f"text {number}", "", f"more {number}"]
+    inputs = sorted(tmp_path.glob("*.*"))
+    report = encode_files(small_ranks, inputs, tmp_path / "out", separator="\n", on_error="skip")
+    check(numbatok.open_tokens(tmp_path / "out"), small_ranks, texts)
+    assert [str(fault).partition(": not JSON")[0] for fault in report.named_faults] == named
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
@@ -850,6 +952,29 @@ def test_a_folder_that_has_lost_something_is_refused(tmp_path, small_ranks, outp
     (out / name).unlink()
     encode_files(small_ranks, path, out, **options, overwrite=True)
     assert contents(out) == whole
+
+
+@pytest.mark.parametrize("output_format", ["bin", "parquet"])
+def test_a_run_goes_on_by_the_version_that_began_it(tmp_path, small_ranks, output_format):
+    """Another one might write other bytes; what is whole is left alone."""
+    needs_pyarrow(output_format)
+    path = write_input(tmp_path, "text", TEXTS)
+    out = tmp_path / "out"
+    options = {"separator": "\n", "output_format": output_format, "shard_size": 500}
+    encode_files(small_ranks, path, out, **options)
+    content = json.loads((out / "manifest.json").read_text())
+    for name in ("numbatok", "pyarrow"):
+        assert (name in content) == (name == "numbatok" or output_format == "parquet")
+        if name in content:
+            (out / "manifest.json").write_text(json.dumps({**content, name: "0.0.1"}))
+            assert encode_files(small_ranks, path, out, **options).encoded_bytes == 0
+            (out / "manifest.json").unlink()
+            unfinished = {**content, name: "0.0.1", "resume": [0, 0, 0]}
+            (out / "manifest.unfinished.json").write_text(json.dumps(unfinished))
+            with pytest.raises(ValueError, match=rf"differs in: {name} \(0\.0\.1, now {content[name]}\)"):
+                encode_files(small_ranks, path, out, **options)
+            encode_files(small_ranks, path, out, **options, overwrite=True)
+            assert json.loads((out / "manifest.json").read_text()) == content
 
 
 def test_another_run_in_the_same_folder_is_refused(tmp_path, small_ranks, small_merges):

@@ -91,7 +91,11 @@ def read(folder: Path, name: str) -> dict[str, Any] | None:
 
 
 def compare(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """ValueError that names what differs between a run that was begun in a folder, and the one that is asked for."""
+    """ValueError that names what differs between a run that was begun in a folder, and the one that is asked for.
+
+    What is there of a run that has not ended must be gone on with by the same versions of what makes the files: another
+    one may write other bytes.
+    """
     differing = [
         f"{name} ({found['settings'].get(name)!r}, now {value!r})"
         for name, value in wanted["settings"].items()
@@ -101,6 +105,10 @@ def compare(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None
         differing.insert(0, "tokenizer")
     if found["inputs"] != wanted["inputs"]:
         differing.append("inputs, or their sizes")
+    if "resume" in found:
+        for name in ("numbatok", "pyarrow"):
+            if found.get(name) != wanted.get(name):
+                differing.append(f"{name} ({found.get(name)}, now {wanted.get(name)})")
     if differing:
         raise ValueError(
             f"{folder} holds the output of a run that differs in: {'; '.join(differing)}. Go on with the same, name "

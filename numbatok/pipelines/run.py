@@ -19,10 +19,10 @@ from numbatok.pipelines.encoder import Encoder
 from numbatok.pipelines.ends import end_id
 from numbatok.pipelines.inputs import Input, InputFormat, find_inputs
 from numbatok.pipelines.overlap import Ahead, Behind, side_by_side
-from numbatok.pipelines.readers import Reading, read_all
+from numbatok.pipelines.readers import Reading, carried_schema, read_all
 from numbatok.pipelines.sink import Report, Sink
 from numbatok.pipelines.writers import FORMATS, OutputFormat
-from numbatok.rows import checked_choice, checked_number
+from numbatok.rows import checked_choice, checked_number, library
 from numbatok.text import Errors, check_errors
 from numbatok.threads import threads_of
 from numbatok.tokenizer import Tokenizer
@@ -35,6 +35,7 @@ FIXED_MEMORY = 256 << 20  # of Python, Numba's compiler and pyarrow, at most
 MOST_BLOCK = 4 << 20  # bytes of text that a thread encodes at once; of 16 MiB all buffers would be fresh memory
 LEAST_BLOCK = 1 << 20
 BLOCKS_BESIDES = 5  # under way, besides one for each thread: being read, written, and waiting between
+MOST_SEPARATOR = 1 << 12  # bytes
 MEMORY_PER_BYTE = 8  # of a block: its text, what JSON makes of it, and its ids, a byte each at the worst
 
 
@@ -127,12 +128,16 @@ def encode_files(
     between = separator.encode() if isinstance(separator, str) else separator
     if between is not None and not between:
         raise ValueError("separator must not be empty; None makes each file one document")
+    if between is not None and len(between) > MOST_SEPARATOR:
+        raise ValueError(f"separator must have at most {MOST_SEPARATOR} bytes, not {len(between)}")
     found = find_inputs(inputs, input_format, between, output)
     if columns and any(given.format == "text" for given in found):
         name = next(given.shown for given in found if given.format == "text")
         raise ValueError(f"{name}: text has no columns to carry along")
     engine = tokenizer._start()
-    threads, block_bytes = _within(memory, threads_of(num_threads), engine.scratches.cache_share)
+    cache_share = engine.scratches.cache_share
+    threads, block_bytes = _within(memory, threads_of(num_threads), cache_share)
+    longest = max(block_bytes, _longest(memory, threads, cache_share))
     policy = allowed_special, disallowed_special
     tokenizer._actions(engine, *policy, errors)  # to refuse what is no special token
     in_parts = engine.regex_rule is None and engine.stream_ends(bool(add_special_tokens)) is not None
@@ -140,6 +145,7 @@ def encode_files(
         "format": "numbatok tokens",
         "version": 1,
         "numbatok": import_module("numbatok").__version__,
+        **({"pyarrow": library("pyarrow", "arrow", f"{output_format} output").__version__} if is_table else {}),
         "tokenizer": {
             "name": tokenizer.name,
             "sha256": manifest.digest_of(tokenizer._content()),
@@ -164,20 +170,23 @@ def encode_files(
         },
         "inputs": [{"path": given.path, "bytes": given.size} for given in found],
     }
-    reading = Reading(between, field, tuple(columns), errors, block_bytes, in_parts)
+    reading = Reading(between, field, carried_schema(found, columns), block_bytes, in_parts, longest)
     options = {
         "errors": errors,
         "add_special_tokens": add_special_tokens,
         "allowed_special": allowed_special,
         "disallowed_special": disallowed_special,
     }
-    encoder = Encoder(tokenizer, found, options, id_type, end, num_threads, block_bytes, on_error == "raise")
+    stop_at_fault = on_error == "raise"
+    encoder = Encoder(
+        tokenizer, found, options, id_type, end, num_threads, block_bytes, stop_at_fault, field, tuple(columns)
+    )
     with _folder(Path(output), found) as folder:
         sink = Sink(folder, head, id_type, output_format, shard_size, overwrite)
         if not sink.finished:
             before = sink.totals["bytes"]
             try:
-                blocks = read_all(found, reading, sink.place, on_error == "raise")
+                blocks = read_all(found, reading, sink.place, stop_at_fault)
                 with _Bar(found, progress, sink) as bar, Ahead(blocks) as ahead, Behind(sink.add) as behind:
                     for done in side_by_side(ahead, encoder.prepare, encoder.encode, threads):
                         bar.show(done.block.consumed)
@@ -199,13 +208,23 @@ def _within(memory: int | None, threads: int, cache_bytes: int) -> tuple[int, in
     ``cache_bytes`` is what the cache of pretokens of one thread may take.
     """
     least = cache_bytes + LEAST_BLOCK * MEMORY_PER_BYTE
-    most = cache_bytes + MOST_BLOCK * MEMORY_PER_BYTE
-    if memory is None:
-        memory = max(DEFAULT_MEMORY, FIXED_MEMORY + threads * most + BLOCKS_BESIDES * MOST_BLOCK * MEMORY_PER_BYTE)
-    room = checked_number("memory", memory, LEAST_MEMORY) - FIXED_MEMORY
+    room = _room(memory, threads, cache_bytes)
     threads = max(1, min(threads, (room - BLOCKS_BESIDES * LEAST_BLOCK * MEMORY_PER_BYTE) // least))
-    block_bytes = (room - threads * cache_bytes) // ((threads + BLOCKS_BESIDES) * MEMORY_PER_BYTE)
-    return threads, max(LEAST_BLOCK, min(MOST_BLOCK, block_bytes))
+    return threads, max(LEAST_BLOCK, min(MOST_BLOCK, _longest(memory, threads, cache_bytes)))
+
+
+def _room(memory: int | None, threads: int, cache_bytes: int) -> int:
+    """Bytes that the caches and all stages may take together."""
+    if memory is None:
+        most = cache_bytes + MOST_BLOCK * MEMORY_PER_BYTE
+        memory = max(DEFAULT_MEMORY, FIXED_MEMORY + threads * most + BLOCKS_BESIDES * MOST_BLOCK * MEMORY_PER_BYTE)
+    return checked_number("memory", memory, LEAST_MEMORY) - FIXED_MEMORY
+
+
+def _longest(memory: int | None, threads: int, cache_bytes: int) -> int:
+    """Bytes of a document up to which every stage may hold one at once."""
+    room = _room(memory, threads, cache_bytes) - threads * cache_bytes
+    return room // ((threads + BLOCKS_BESIDES) * MEMORY_PER_BYTE)
 
 
 @contextmanager

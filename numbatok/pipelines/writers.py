@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from numbatok.batch import TokenBatch
 from numbatok.calls import AnyIds
+from numbatok.npy import npy_header
 from numbatok.rows import library
 
 OutputFormat = Literal["bin", "npy", "megatron", "parquet", "arrow"]
@@ -22,7 +23,6 @@ PARTIAL = ".partial"
 
 _GROUP_IDS = 1 << 22  # a row group ends with the document that brings it to so many ids
 _GROUP_ROWS = 1 << 20
-_NPY_HEADER = 128  # bytes
 _SYNC_BYTES = 1 << 25  # go to the disk while the next are encoded: at the end there is little to wait for
 
 
@@ -131,12 +131,6 @@ class Shard(Protocol):
         """Remove the files."""
 
 
-def npy_header(dtype: np.dtype[Any], count: int) -> bytes:
-    """The beginning of a one-dimensional .npy file, of one size for any ``count``."""
-    fields = f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({count},), }}"
-    return b"\x93NUMPY\x01\x00\x76\x00" + fields.encode().ljust(_NPY_HEADER - 11) + b"\n"
-
-
 class FlatShard:
     """Flat ids, and where documents begin: ``.bin`` or ``.npy`` with offsets, or the pair that Megatron-LM maps.
 
@@ -151,7 +145,7 @@ class FlatShard:
         self._part = 0
         self._mark: tuple[int, Any] | None = None
         if kind == "npy":
-            self._ids.write(npy_header(dtype, 0))
+            self._ids.write(npy_header(dtype.str, 0))
 
     def write(self, batch: TokenBatch, carried: Any) -> None:
         """Add documents."""
@@ -178,14 +172,14 @@ class FlatShard:
         lengths = np.concatenate([np.empty(0, np.int64), *self._lengths])
         offsets = np.append(np.zeros(1, np.int64), np.cumsum(lengths))
         if self._kind == "npy":
-            self._ids.begin_with(npy_header(self._dtype, int(offsets[-1])))
+            self._ids.begin_with(npy_header(self._dtype.str, int(offsets[-1])))
         self._lengths = []
         beside = File(self._beside)
         try:
             if self._kind == "megatron":
                 beside.write(_megatron_index(lengths, offsets, self._dtype))
             else:
-                beside.write(npy_header(np.dtype("<i8"), len(offsets)))
+                beside.write(npy_header("<i8", len(offsets)))
                 beside.write(offsets.astype("<i8", copy=False).data)
             return [self._ids.finish(), beside.finish()]
         except BaseException:
