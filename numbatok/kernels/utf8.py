@@ -9,7 +9,7 @@ import numpy as np
 
 from numbatok.kernels.dtypes import U64, ZERO
 from numbatok.kernels.intrinsics import array_at, at, load_u64, put, store_u64
-from numbatok.kernels.intrinsics_vector import narrow_16, narrow_64, put_16_by_three
+from numbatok.kernels.intrinsics_vector import in_range, narrow_16, narrow_64, put_16_by_three
 from numbatok.kernels.jit import helper, kernel
 
 _HIGH_BITS = np.uint64(0x8080808080808080)
@@ -139,6 +139,8 @@ def _first_invalid(address, length):
     while position < length:
         while position + 8 <= length and load_u64(text, position) & _HIGH_BITS == ZERO:
             position += 8
+            while position + 64 <= length and in_range(address + position, 0x80, 0x80) == ZERO:
+                position += 64
         if position == length:
             break
         lead = at(text, position)

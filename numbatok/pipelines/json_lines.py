@@ -13,24 +13,31 @@ from numbatok.pipelines.inputs import Input
 from numbatok.rows import library
 
 
-def _loads() -> Callable[[Any], Any]:
-    """What parses a line: orjson where it is installed, and the standard library where that refuses."""
+def _slow(line: memoryview, errors: str = "strict") -> Any:
+    """What a line holds, by the standard library."""
+    return json.loads(str(line, "utf-8", errors).removeprefix("\ufeff"))  # some programs begin their files so
 
-    def slow(line: Any) -> Any:
-        return json.loads(str(line, "utf-8").removeprefix("\ufeff"))  # some programs begin their files so
 
+def _fast() -> Callable[[memoryview], Any]:
+    """The same by orjson, where it is installed; NaN, lone surrogates and byte order marks it refuses."""
     try:
-        fast: Callable[[Any], Any] = import_module("orjson").loads
+        loads: Callable[[memoryview], Any] = import_module("orjson").loads
     except ImportError:
-        return slow
-
-    def loads(line: Any) -> Any:
-        try:
-            return fast(line)
-        except ValueError:  # NaN, lone surrogates and byte order marks among others
-            return slow(line)
-
+        return _slow
     return loads
+
+
+def _checked(line: memoryview, field: str, errors: str) -> tuple[dict[str, Any], str | None]:
+    """(record, text) of a line; ValueError or RecursionError that says what is wrong with it."""
+    record = _slow(line, errors)
+    if not isinstance(record, dict):
+        raise ValueError(f"an object with the field {field!r} is wanted, not {type(record).__name__}")
+    if field not in record:
+        raise ValueError(f"has no field {field!r}, but {', '.join(map(repr, record)) or 'none'}"[:200])
+    text = record[field]
+    if text is not None and not isinstance(text, str):
+        raise ValueError(f"the field {field!r} must be a string, not {type(text).__name__}")
+    return record, text
 
 
 def _views(texts: Column) -> Iterator[memoryview]:
@@ -52,25 +59,25 @@ def parsed(block: Block, inputs: Sequence[Input], field: str, columns: Sequence[
 
     ``columns`` are the fields to be carried along; ``errors`` says what is done where a line is not UTF-8.
     """
-    loads = _loads()
+    loads = _fast()
     texts: list[str | None] = []
     kept: list[int] = []
     rows: list[list[str | None]] = []
     faults: list[tuple[int, Fault]] = []
     for index, line in enumerate(_views(block.texts)):
         try:
-            record = loads(str(line, "utf-8", "replace").encode() if errors == "replace" else line)
-            if not isinstance(record, dict):
-                raise ValueError(f"an object with the field {field!r} is wanted, not {type(record).__name__}")
-            if field not in record:
-                raise ValueError(f"has no field {field!r}, but {', '.join(map(repr, record)) or 'none'}"[:200])
+            record = loads(line)
             text = record[field]
-            if text is not None and not isinstance(text, str):
-                raise ValueError(f"the field {field!r} must be a string, not {type(text).__name__}")
-        except (ValueError, RecursionError) as error:
-            if line and not bytes(line).isspace():
-                faults.append((index, block.fault(inputs, index, _reason(error))))
-            continue
+            is_plain = text is None or text.__class__ is str
+        except (ValueError, LookupError, TypeError, RecursionError):
+            is_plain = False
+        if not is_plain:  # few lines, looked at closely
+            try:
+                record, text = _checked(line, field, errors)
+            except (ValueError, RecursionError) as error:
+                if line and not bytes(line).isspace():
+                    faults.append((index, block.fault(inputs, index, _reason(error))))
+                continue
         texts.append(text)
         kept.append(index)
         if columns:
