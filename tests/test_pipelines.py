@@ -12,6 +12,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 import zlib
 from contextlib import nullcontext
@@ -25,11 +26,11 @@ from hypothesis import strategies as st
 import numbatok
 import small
 from numbatok import cli
-from numbatok.pipelines import InputError, encode_files, readers, sink, writers
+from numbatok.pipelines import InputError, encode_files, overlap, readers, sink, writers
 from numbatok.pipelines import run as run_module
 from numbatok.pipelines.blocks import Block, resized
 from numbatok.pipelines.manifest import digest_of
-from numbatok.pipelines.overlap import side_by_side
+from numbatok.pipelines.overlap import SPARE, Crew
 
 
 def pyarrow():
@@ -308,11 +309,20 @@ def test_blocks_are_cut_and_joined():
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize(
-    ("bad", "bad_before", "error", "done"),
-    [(None, None, None, 20), (7, None, ValueError, 7), (None, 8, InputError, 8), (7, 8, ValueError, 7)],
+    ("bad", "bad_before", "bad_after", "error", "done"),
+    [
+        (None, None, None, None, 20),
+        (7, None, None, ValueError, 7),
+        (0, None, None, ValueError, 0),
+        (None, 8, None, InputError, 8),
+        (None, None, 9, OSError, 9),
+        (7, 8, None, ValueError, 7),
+        (8, None, 7, OSError, 7),
+    ],
 )
-def test_work_side_by_side_is_in_order(threads, bad, bad_before, error, done):
+def test_work_side_by_side_is_in_order(threads, bad, bad_before, bad_after, error, done):
     def prepare(number):
+        prepared.append(number)
         if number == bad_before:
             raise InputError(number)
         return number
@@ -323,11 +333,66 @@ def test_work_side_by_side_is_in_order(threads, bad, bad_before, error, done):
             raise ValueError(number)
         return number
 
-    found = []
+    def finish(number):
+        assert finishing.acquire(blocking=False)
+        time.sleep(0.005 * (number % 4 == 0))
+        finishing.release()
+        if number == bad_after:
+            raise OSError(number)
+        found.append(number)
+        ahead.append(len(prepared) - len(found))
+
+    prepared, found, ahead = [], [], []
+    finishing = threading.Lock()
+    before = threading.active_count()
     with nullcontext() if error is None else pytest.raises(error):
-        for number in side_by_side(iter(range(20)), prepare, work, threads):
-            found.append(number)
+        Crew(iter(range(20)), prepare, work, finish, threads).run()
     assert found == list(range(done))
+    assert prepared == list(range(len(prepared)))
+    assert max(ahead, default=0) <= threads + SPARE
+    assert threading.active_count() == before
+
+
+def test_items_that_end_in_an_error_come_before_it():
+    def items():
+        yield from range(5)
+        raise OSError("gone")
+
+    found = []
+    with pytest.raises(OSError, match="gone"):
+        Crew(items(), int, int, found.append, 3).run()
+    assert found == list(range(5))
+    Crew(iter(()), int, int, found.append, 3).run()
+
+
+def test_a_crew_is_left_alone_by_who_is_interrupted(monkeypatch):
+    """Though one of its threads waits for what never comes, and the others for that one."""
+    monkeypatch.setattr(overlap, "_LEAVE", 0.1)
+    waiting = threading.Event()
+
+    def items():
+        yield 1
+        waiting.wait()
+        yield 2
+
+    found = []
+
+    def finish(number):
+        found.append(number)
+        signal.raise_signal(signal.SIGINT)
+
+    crew = Crew(items(), int, int, finish, 3)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            crew.run()
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        waiting.set()
+    for thread in crew._threads:
+        if thread.ident is not None:  # the signal may come before it is started
+            thread.join(30)
+    assert found == [1]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 7, 64, 300])

@@ -72,8 +72,6 @@ class Encoder:
             ids = [np.empty(0, np.uint32), *(made() if callable(made) else made for made in prepared.made)]
             return Encoded(block, _one(np.concatenate(ids)), prepared.part_bytes)
         if block.is_json:
-            # Here, and not where it is read: parsing keeps Python's lock, for which an encoder whose kernel has ended
-            # would wait, up to 5 ms each time.
             block = parsed(block, self._inputs, self._field, self._columns, self._options["errors"])
             if block.faults and self._stop_at_fault:
                 raise InputError(str(block.faults[0][1]))

@@ -15,10 +15,10 @@ import numpy.typing as npt
 from numbatok.added_tokens import AllowedSpecial
 from numbatok.calls import id_type_of
 from numbatok.pipelines import manifest
-from numbatok.pipelines.encoder import Encoder
+from numbatok.pipelines.encoder import Encoded, Encoder
 from numbatok.pipelines.ends import end_id
 from numbatok.pipelines.inputs import Input, InputFormat, find_inputs
-from numbatok.pipelines.overlap import Ahead, Behind, side_by_side
+from numbatok.pipelines.overlap import SPARE, Crew
 from numbatok.pipelines.readers import Reading, carried_schema, read_all
 from numbatok.pipelines.sink import Report, Sink
 from numbatok.pipelines.writers import FORMATS, OutputFormat
@@ -34,7 +34,7 @@ LEAST_MEMORY = 640 << 20
 FIXED_MEMORY = 256 << 20  # of Python, Numba's compiler and pyarrow, at most
 MOST_BLOCK = 2 << 20  # bytes of text that a thread encodes at once: 4 MiB and 1 MiB take 4 % more of the processor
 LEAST_BLOCK = 1 << 20
-BLOCKS_BESIDES = 5  # under way, besides one for each thread: being read, written, and waiting between
+BLOCKS_BESIDES = SPARE + 1  # besides one for each thread: those that wait to be written, and what is read ahead
 MOST_SEPARATOR = 1 << 12  # bytes
 MEMORY_PER_BYTE = 8  # of a block: its text, what JSON makes of it, and its ids, a byte each at the worst
 
@@ -187,11 +187,13 @@ def encode_files(
             before = sink.totals["bytes"]
             try:
                 blocks = read_all(found, reading, sink.place, stop_at_fault)
-                with _Bar(found, progress, sink) as bar, Ahead(blocks) as ahead, Behind(sink.add) as behind:
-                    for done in side_by_side(ahead, encoder.prepare, encoder.encode, threads):
+                with _Bar(found, progress, sink) as bar:
+
+                    def finish(done: Encoded) -> None:
+                        sink.add(done)
                         bar.show(done.block.consumed)
-                        behind.put(done)
-                        del done
+
+                    Crew(blocks, encoder.prepare, encoder.encode, finish, threads).run()
                 sink.finish()
             except BaseException:
                 sink.discard()
