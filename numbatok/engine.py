@@ -38,7 +38,7 @@ from numbatok.parts import Parts
 from numbatok.placing import Placer
 from numbatok.scratch import Scratch
 from numbatok.scratches import Scratches
-from numbatok.templates import Text
+from numbatok.templates import Special, Text
 from numbatok.threads import parallel_region, threads_of
 from numbatok.view import view_of
 
@@ -364,6 +364,8 @@ class Engine:
     def _documents(self, texts: Texts, seconds: Texts | None, call: Call, kept: list[Any]) -> tuple[Frame, Documents]:
         """(template, documents) of texts or pairs; what they point into, besides the texts, goes to ``kept``."""
         frame = self._frames[seconds is not None, call.special]
+        if call.end is not None:
+            frame = Frame([*frame.pieces, Special("", (call.end,))], frame.is_even)
         located = {"A": self.placer.place_all(texts, call.errors, kept, call.threads)}
         if seconds is not None:
             located["B"] = self.placer.place_all(seconds, call.errors, kept, call.threads)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from numbatok.batch import TokenBatch
 from numbatok.pipelines.blocks import Block, Fault, InputError
-from numbatok.pipelines.ends import ended
+from numbatok.pipelines.ends import encode_ended
 from numbatok.pipelines.inputs import Input
 from numbatok.pipelines.json_lines import parsed
 from numbatok.streams import Made
@@ -91,13 +91,9 @@ class Encoder:
     def _batch(self, block: Block) -> TokenBatch:
         # Threads have a block each: they wait for nobody, and share two cores well with those that read and write.
         is_large = int(block.texts.lengths.sum()) > self._block_bytes  # a document that could not be cut
-        batch = self._tokenizer.encode_batch(
-            block.texts,
-            dtype=np.uint32 if self._end is not None else self._id_type,
-            num_threads=self._threads if is_large else 1,
-            **self._options,
-        )
-        return batch if self._end is None else ended(batch, self._end)
+        threads = self._threads if is_large else 1
+        options = {**self._options, "dtype": self._id_type, "num_threads": threads}
+        return encode_ended(self._tokenizer, block.texts, self._end, **options)
 
     def _refused(self, block: Block) -> dict[int, Fault]:
         """The documents of a block that the tokenizer refuses, by one at a time."""

@@ -88,8 +88,10 @@ def encode_files(
         tokenizer's own, where its name tells it
     shard_size : bytes of ids; a shard ends with the document that brings it to so many
     memory : bytes that the process may take, 640 MiB or more; by default 1 GiB, or what all threads want where that is
-        more, some 64 MiB each. With less fewer encode. What has to be held whole, a line of JSON or a value of a
-        column, comes on top where it is larger than a block of 1 to 2 MiB.
+        more, some 48 MiB each. With less fewer encode. A line of JSON is held whole, and a document of text where the
+        tokenizer's rule or template is not one for parts: one of more bytes than there is room for, 12 MiB of 1 GiB
+        where two threads encode, is a fault. A value of a column that is larger than a block, of 1 to 2 MiB, comes on
+        top.
     on_error : what to do about a file that can't be read, text that is not UTF-8, a broken line: ``"raise"``
         InputError, or ``"skip"``, which names it in the log and counts it
     errors, add_special_tokens, allowed_special, disallowed_special, num_threads : as ``Tokenizer.encode_batch`` has
