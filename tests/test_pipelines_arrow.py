@@ -52,9 +52,8 @@ def test_tables_and_record_batches(small_ranks, table):
 
 def template(*around):
     """A post-processor that puts the end token around a text, so often before and after it."""
-    before, after = (
-        [{"SpecialToken": {"id": small.END, "type_id": kind}}] * count for kind, count in enumerate(around)
-    )
+    tokens = [{"SpecialToken": {"id": small.END, "type_id": kind}} for kind in (0, 1)]
+    before, after = ([token] * count for token, count in zip(tokens, around, strict=True))
     return {
         "type": "TemplateProcessing",
         "single": [*before, {"Sequence": {"id": "A", "type_id": 1}}, *after],
@@ -86,10 +85,9 @@ def test_the_end_comes_last(changes, special):
         for dtype in ("uint32", "int32"):
             made = encode_record_batch(pa.table({"text": texts}), tokenizer, dtype=dtype, **options)
             assert made["ids"].to_pylist() == [text if text is None else expected[text] for text in texts]
+    options |= {"allowed_special": (), "disallowed_special": "all"}
     with pytest.raises(ValueError, match=f"at byte 6 of the text at index {len(TEXTS)} of the batch"):
-        encode_record_batch(
-            pa.table({"text": texts}), tokenizer, allowed_special=(), disallowed_special="all", **options
-        )
+        encode_record_batch(pa.table({"text": texts}), tokenizer, **options)
 
 
 def test_types_of_ids(small_ranks, table):

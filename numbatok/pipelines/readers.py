@@ -202,7 +202,9 @@ def _text(source: Source, given: Input, buffers: _Buffers, reading: Reading, sta
                 yield replace(nothing(), part=part, more=True, places=places, consumed=source.consumed)
                 partial = True
             elif not lost:
-                reason = f"has more than {reading.longest} bytes, and memory= leaves no room for it whole; pass more"
+                reason = (
+                    f"has more than {reading.longest} bytes, the most that the memory allowed holds whole; allow more"
+                )
                 yield _fault(given, given.where(number + 1), reason, source.consumed)
                 lost = True
             buffer[:keep] = buffer[cut:filled]
@@ -264,7 +266,7 @@ def carried_schema(inputs: Sequence[Input], columns: Sequence[str]) -> Any:
             if kind != known:
                 raise InputError(
                     f"{given.shown}: the column {name!r} is of {kind}, but of {known} in {earlier.shown}, and can be "
-                    "carried along from both only if it is of one type; cast one, or leave it out of columns="
+                    "carried along from both only if it is of one type; cast one, or leave the column out"
                 )
     # Whether a file says that a column has no nulls, and what else it says about it, is not what is carried along.
     return pyarrow.schema([(name, first[name][0]) for name in columns if name in first])

@@ -1,4 +1,4 @@
-"""The run: files to shards of ids, of which reading, encoding and writing go on at once."""
+"""The run: files to shards of ids, in blocks that several threads read, encode and write."""
 
 import os
 import sys
@@ -95,7 +95,7 @@ def encode_files(
     on_error : what to do about a file that can't be read, text that is not UTF-8, a broken line: ``"raise"``
         InputError, or ``"skip"``, which names it in the log and counts it
     errors, add_special_tokens, allowed_special, disallowed_special, num_threads : as ``Tokenizer.encode_batch`` has
-        them; each thread encodes blocks of its own
+        them; each thread reads, encodes and writes blocks of its own
     progress : whether to show a bar, if tqdm is installed; by default where standard error is a terminal
     overwrite : whether to begin anew where the folder holds the output of another run
 
