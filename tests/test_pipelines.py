@@ -745,7 +745,7 @@ def test_lines_that_memory_does_not_hold_are_named(tmp_path, small_ranks, monkey
     path = tmp_path / "long.jsonl"
     path.write_bytes(b"".join(lines))
     texts = [json.loads(each)["text"] for each in lines if len(each) <= longest]
-    reason = f"has more than {longest} bytes, the most that the memory allowed holds whole; allow more"
+    reason = f"has more than {longest} bytes, the most that memory holds whole; allow it more"
     named = [f"{path}: line {n + 1}: {reason}" for n, each in enumerate(lines) if len(each) > longest]
     faulty(tmp_path, small_ranks, path, texts, named)
 

@@ -202,9 +202,7 @@ def _text(source: Source, given: Input, buffers: _Buffers, reading: Reading, sta
                 yield replace(nothing(), part=part, more=True, places=places, consumed=source.consumed)
                 partial = True
             elif not lost:
-                reason = (
-                    f"has more than {reading.longest} bytes, the most that the memory allowed holds whole; allow more"
-                )
+                reason = f"has more than {reading.longest} bytes, the most that memory holds whole; allow it more"
                 yield _fault(given, given.where(number + 1), reason, source.consumed)
                 lost = True
             buffer[:keep] = buffer[cut:filled]
