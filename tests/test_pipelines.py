@@ -644,6 +644,11 @@ def test_open_tokens_tells_what_is_wrong(tmp_path, small_ranks, small_merges):
     (out / "tokens-00000.offsets.npy").unlink()
     with pytest.raises(FileNotFoundError, match=r"is missing, but was written.*tokens-00000\.offsets\.npy"):
         numbatok.open_tokens(out)
+    content = json.loads((out / "manifest.json").read_text())
+    (out / "manifest.json").write_text(json.dumps({**content, "version": 1}))
+    for use in (numbatok.open_tokens, lambda out: encode_files(small_ranks, path, out, separator="\n")):
+        with pytest.raises(ValueError, match=r"manifest of version 1, and this numbatok reads version 2; .*overwrite"):
+            use(out)
     (out / "manifest.json").write_text("{}")
     with pytest.raises(ValueError, match="not a manifest"):
         numbatok.open_tokens(out)
@@ -899,6 +904,41 @@ def test_full_disk(tmp_path, small_ranks, monkeypatch):
     report = encode_files(small_ranks, path, tmp_path / "out", separator="\n", shard_size=200)
     assert 0 < report.encoded_bytes < report.bytes
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("output_format", FORMATS)
+def test_what_goes_to_the_disk_meanwhile(tmp_path, small_ranks, monkeypatch, output_format):
+    """Is all there, and is named where the disk does not take it, by whoever waits for that."""
+    needs_pyarrow(output_format)
+    path = write_input(tmp_path, "text", [f"{number} {number**9}" for number in range(9000)])
+    options = {"separator": "\n", "output_format": output_format, "shard_size": 40_000}
+    encode_files(small_ranks, path, tmp_path / "whole", **options)
+    sent = []
+    to_disk = writers._to_disk
+
+    def counted(descriptor, begin, end):
+        if len(sent) == 10:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sent.append((begin, end))
+        time.sleep(0.002)
+        to_disk(descriptor, begin, end)
+
+    monkeypatch.setattr(run_module, "_within", lambda *_: (2, 5000))
+    monkeypatch.setattr(writers, "_SYNC_BYTES", 1000)
+    monkeypatch.setattr(writers, "_GROUP_ROWS", 100)
+    monkeypatch.setattr(writers, "_to_disk", counted)
+    before = threading.active_count()
+    with pytest.raises(OSError, match="put/output error") as found:
+        encode_files(small_ranks, path, tmp_path / "out", **options)
+    assert "tokens-" in found.value.filename
+    assert len(sent) == 10
+    assert not [name for name in os.listdir(tmp_path / "out") if name.endswith(".partial")]
+    monkeypatch.setattr(writers, "_to_disk", to_disk)
+    encode_files(small_ranks, path, tmp_path / "out", **options)
+    assert threading.active_count() == before
+    numbatok.open_tokens(tmp_path / "out").verify()
+    if output_format not in ("parquet", "arrow"):  # whose groups are others
+        assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can mount a small file system")

@@ -15,6 +15,7 @@ import numpy as np
 from numbatok.parts import Parts
 from numbatok.pipelines.writers import PARTIAL
 
+FORMAT, VERSION = "numbatok tokens", 2
 NAME = "manifest.json"
 UNFINISHED = "manifest.unfinished.json"
 
@@ -78,15 +79,20 @@ def write(folder: Path, name: str, content: dict[str, Any]) -> None:
 
 
 def read(folder: Path, name: str) -> dict[str, Any] | None:
-    """The content of a manifest, or None where there is none. Raises ValueError for what is none."""
+    """The content of a manifest, or None where there is none. Raises ValueError for what is none of this version."""
     try:
         content = json.loads((folder / name).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except ValueError as error:
         raise ValueError(f"{folder / name}: not a manifest of numbatok: {error}") from None
-    if not isinstance(content, dict) or content.get("format") != "numbatok tokens":
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{folder / name}: not a manifest of numbatok")
+    if content.get("version") != VERSION:
+        raise ValueError(
+            f"{folder / name}: a manifest of version {content.get('version')}, and this numbatok reads version "
+            f"{VERSION}; take the one that wrote it, or encode again with overwrite=True"
+        )
     return content
 
 

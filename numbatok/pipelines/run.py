@@ -144,8 +144,8 @@ def encode_files(
     tokenizer._actions(engine, *policy, errors)  # to refuse what is no special token
     in_parts = engine.regex_rule is None and engine.stream_ends(bool(add_special_tokens)) is not None
     head = {
-        "format": "numbatok tokens",
-        "version": 1,
+        "format": manifest.FORMAT,
+        "version": manifest.VERSION,
         "numbatok": import_module("numbatok").__version__,
         **({"pyarrow": library("pyarrow", "arrow", f"{output_format} output").__version__} if is_table else {}),
         "tokenizer": {
