@@ -31,6 +31,7 @@ from numbatok.pipelines import run as run_module
 from numbatok.pipelines.blocks import Block, resized
 from numbatok.pipelines.manifest import digest_of
 from numbatok.pipelines.overlap import SPARE, Crew
+from support import output_of
 
 
 def pyarrow():
@@ -753,6 +754,34 @@ def test_lines_that_memory_does_not_hold_are_named(tmp_path, small_ranks, monkey
     reason = f"has more than {longest} bytes, the most that memory holds whole; allow it more"
     named = [f"{path}: line {n + 1}: {reason}" for n, each in enumerate(lines) if len(each) > longest]
     faulty(tmp_path, small_ranks, path, texts, named)
+
+
+LONGEST_LINES = """
+import json, sys
+import numbatok
+from numbatok.pipelines import encode_files, run
+
+tokenizer = numbatok.get_encoding("gpt2")
+memory = 640 << 20
+share = tokenizer._start().scratches.cache_share
+threads, block = run._within(memory, 2, share)
+longest = run._longest(memory, threads, share)
+with open(sys.argv[1], "wb") as file:
+    for number in range(20):
+        # A character that CPython keeps in four bytes, and all others then, too.
+        begin = json.dumps({"text": chr(0x1F600)}, ensure_ascii=False)[:-2].encode()
+        middle = b" ".join(b"%d" % (number + n) ** 3 for n in range(longest // 12))
+        file.write(begin + middle[: longest - len(begin) - 3].ljust(longest - len(begin) - 3) + b'"}\\n')
+report = encode_files(tokenizer, sys.argv[1], sys.argv[2], memory=memory, num_threads=2)
+peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(report.documents, longest > block, peak << 10 <= memory, peak)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="this system does not tell a process's memory")
+def test_memory_holds_the_longest_lines(tmp_path):
+    told = output_of(LONGEST_LINES, str(tmp_path / "long.jsonl"), str(tmp_path / "out")).split()
+    assert told[:3] == ["20", "True", "True"], told
 
 
 def test_many_files_of_lines_with_faults(tmp_path, small_ranks):
