@@ -89,7 +89,7 @@ class Encoder:
         return Encoded(block, batch)
 
     def _batch(self, block: Block) -> TokenBatch:
-        # Threads have a block each: they wait for nobody, and share two cores well with those that read and write.
+        # Threads have a block each: they wait for nobody.
         is_large = int(block.texts.lengths.sum()) > self._block_bytes  # a document that could not be cut
         threads = self._threads if is_large else 1
         options = {**self._options, "dtype": self._id_type, "num_threads": threads}
