@@ -4,13 +4,15 @@ peer's way.
     python bench/pipeline.py                             # 200 MB of documents of about 2,000 bytes
     python bench/pipeline.py --megabytes 2000 --memory 640 --folder /var/tmp --only memory text jsonl parquet
     python bench/pipeline.py --only memory text jsonl parquet gigatoken --json pipeline.json
+    python bench/pipeline.py --only buffer column --warm # what a column costs, of text that the caches know
 
 Each way runs in a fresh process, and they take turns over the rounds. *memory* is ``encode_batch`` of a list of all
 documents, *column* of an Arrow column, *buffer* ``encode`` of one text; what is read from files goes to ``.bin``
 shards on the disk, flushed. *gigatoken* is its ``encode_files`` and writing what it returns. The kernels of all are
-compiled, or loaded, before, and the caches know none of the text. The documents are those of the sample, in a random
-order again and again if that is smaller; numbatok's numbers of tokens are compared. Where other work runs on the
-machine, look at the seconds that all threads ran on processors (the least of the rounds).
+compiled, or loaded, before, and the caches know none of the text; with ``--warm`` they know as much as they hold. The
+documents are those of the sample, in a random order again and again if that is smaller; numbatok's numbers of tokens
+are compared. Where other work runs on the machine, look at the seconds that all threads ran on processors (the least
+of the rounds).
 """
 
 import json
@@ -101,6 +103,9 @@ def worker(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
             if way in FROM_FILES
             else _in_memory(side.tokenizer, task, threads)
         )
+    if task["warm"]:
+        run()
+        shutil.rmtree(output, ignore_errors=True)
     used = time.process_time()
     seconds, tokens = _common.timed(run)
     used = time.process_time() - used
@@ -186,6 +191,7 @@ def main() -> int:
     parser.add_argument("--megabytes", type=float, default=200, help="of text (default: 200)")
     parser.add_argument("--memory", type=int, default=1024, help="MiB that encode_files may take (default: 1024)")
     parser.add_argument("--folder", metavar="DIR", help="where the corpus stays, to be used again (default: nowhere)")
+    parser.add_argument("--warm", action="store_true", help="do it once before it is measured")
     parser.add_argument("--rounds", type=int, default=3, help="processes for each way (default: 3)")
     parser.add_argument("--timeout", type=float, default=1200, help="seconds that a process may take (default: 1200)")
     parser.add_argument(
@@ -217,7 +223,7 @@ def main() -> int:
         for _ in range(options.rounds):
             for way in options.only:
                 task = {**corpus, "vocabulary": vocabulary, "way": way, "output": str(folder / "out")}
-                task["memory"] = options.memory
+                task |= {"memory": options.memory, "warm": options.warm}
                 reports, error = _common.run_worker(__file__, task, cores=options.cores, timeout=options.timeout)
                 if error is not None:
                     complain(f"{way} failed: {error}")

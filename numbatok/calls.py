@@ -23,6 +23,7 @@ class Call(NamedTuple):
     id_type : of the ids
     out : where they go, or None for a new array
     count_only : whether ids are only counted
+    end : the id that is put after each text, or None
     aligned : whether it is kept what the characters of normalized text stand for: offsets are asked for next
     check : called now and then; what it raises ends the call
     """
@@ -34,6 +35,7 @@ class Call(NamedTuple):
     id_type: IdType = np.uint32
     out: AnyIds | None = None
     count_only: bool = False
+    end: int | None = None
     aligned: bool = False
     check: Check = None
 

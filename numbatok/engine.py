@@ -39,7 +39,7 @@ from numbatok.parts import Parts
 from numbatok.placing import Placer
 from numbatok.scratch import Scratch
 from numbatok.scratches import Scratches
-from numbatok.templates import Text
+from numbatok.templates import Special, Text
 from numbatok.threads import parallel_region, threads_of
 from numbatok.view import view_of
 
@@ -307,12 +307,18 @@ class Engine:
             scratch.set_actions(call.actions)
             scratch.restart()
             scratch.record[dtypes.WORK_TRIES_OFF] = self.tries_off if documents.are_cut else 0
+            is_new = call.id_type is np.uint32 and call.out is None
+            encode_all = self._count_all if call.count_only else self._encode_all if is_new else self._encode_inside
             try:
-                ids = (self._count_all if call.count_only else self._encode_all)(scratch, *places, total, call.check)
+                ids: AnyIds = encode_all(scratch, *places, total, call.check)
             except DisallowedToken as found:
                 raise self._found_in(documents, frame, found) from None
+            if not call.count_only:
+                ids = call.place(ids)
+            if encode_all == self._encode_inside:
+                scratch.end_waves()
             scratch.record[dtypes.WORK_TRIES_OFF] = 0
-        return ids if call.count_only else call.place(ids), ends
+        return ids, ends
 
     def _encode_in_parallel(self, frame: Frame, documents: Documents, total: int, call: Call) -> _Done | None:
         """(ids, where each document's end), by several workers; None where the calling thread is to do it alone."""
@@ -417,6 +423,8 @@ class Engine:
     def _documents(self, texts: Texts, seconds: Texts | None, call: Call, kept: list[Any]) -> tuple[Frame, Documents]:
         """(template, documents) of texts or pairs; what they point into, besides the texts, goes to ``kept``."""
         frame = self._frames[seconds is not None, call.special]
+        if call.end is not None:
+            frame = Frame([*frame.pieces, Special("", (call.end,))], frame.is_even)
         located = {"A": self.placer.place_all(texts, call.errors, kept, call.threads)}
         if seconds is not None:
             located["B"] = self.placer.place_all(seconds, call.errors, kept, call.threads)
@@ -583,6 +591,21 @@ class Engine:
         scratch.shrink()
         output.resize(status, refcheck=False)  # gives the rest back; nobody else has seen the array
         return output
+
+    def _encode_inside(
+        self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int, check: Check = None
+    ) -> Ids:
+        """Encode documents into the scratch's own buffer, a view of which the caller copies before it is used again.
+
+        What is copied anyway, to be uint16 or to be in ``out``, needs no fresh memory, which is dearer than the copy.
+        """
+        scratch.expect(total)
+        scratch.begin_wave(total // 2, count_only=False)
+        while (status := self._encode(scratch.address, addresses, lengths, ends, count)) < 0:
+            if check:
+                check()
+            self._mend(scratch, status, self._part_done(scratch, count, total))
+        return scratch.output[:status]
 
     @staticmethod
     def _mend(scratch: Scratch, status: int, part_done: float = 1.0) -> None:

@@ -184,6 +184,19 @@ def test_other_arguments(gpt2):
     assert np.shares_memory(gpt2.encode_batch(column, out=out).ids, out)
 
 
+@pytest.mark.parametrize("size", [10, 70_000, 1_000_000])
+def test_many_ids_of_one_thread_as_uint16(small_ranks, size):
+    """More than half as many as there are bytes: its buffer grows. What comes next is as it was."""
+    column = pa.array(["qzxj" * (size // 4), None, "Hello world"])
+    expected = small_ranks.encode_batch(column, num_threads=1)
+    assert len(expected.ids) > size / 2
+    out = np.empty(len(expected.ids), np.uint32)
+    for options in ({"dtype": np.uint16}, {"out": out}, {"out": out.astype(np.uint16)}):
+        assert small_ranks.encode_batch(column, num_threads=1, **options) == expected
+        assert small_ranks.encode_batch(column, num_threads=1) == expected
+        assert small_ranks.count("Hello world") == len(expected[2])
+
+
 def test_null_documents_in_batches(gpt2):
     batch = gpt2.encode_batch(pa.array(TEXTS))
     nulls = [text is None for text in TEXTS]

@@ -1,6 +1,7 @@
 """Batches of other engines: record batches by themselves, Hugging Face's datasets, Dask, Ray with a killed actor."""
 
 import gc
+import json
 import logging
 import os
 import shutil
@@ -47,6 +48,46 @@ def test_tables_and_record_batches(small_ranks, table):
         made = encode_record_batch(table, small_ranks, dtype=dtype)["ids"]
         assert made.type == pa.list_(getattr(pa, dtype)())
         assert made.to_pylist() == rows(small_ranks)
+
+
+def template(*around):
+    """A post-processor that puts the end token around a text, so often before and after it."""
+    tokens = [{"SpecialToken": {"id": small.END, "type_id": kind}} for kind in (0, 1)]
+    before, after = ([token] * count for token, count in zip(tokens, around, strict=True))
+    return {
+        "type": "TemplateProcessing",
+        "single": [*before, {"Sequence": {"id": "A", "type_id": 1}}, *after],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {small.END: {"id": small.END, "ids": [END], "tokens": [small.END]}},
+    }
+
+
+@pytest.mark.parametrize("special", [True, False])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"normalizer": {"type": "Lowercase"}},
+        {"normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}, "post_processor": template(1, 1)},
+        {"post_processor": template(2, 0)},
+        {"post_processor": template(0, 1)},
+    ],
+)
+def test_the_end_comes_last(changes, special):
+    """Behind the template's tokens, whatever the text goes through, by one thread and by several."""
+    tokenizer = numbatok.Tokenizer.from_str(json.dumps({**small.tokenizer_json(), **changes}))
+    texts = [*TEXTS, f" With {small.END}inside ", "a<b " * 10_000, *(f"Many {n} " * 40 for n in range(1000)), None]
+    expected = {
+        text: [*tokenizer.encode(text, add_special_tokens=special).tolist(), 7] for text in texts if text is not None
+    }
+    for threads in (1, 2):
+        options = {"append_eos": 7, "add_special_tokens": special, "num_threads": threads}
+        for dtype in ("uint32", "int32"):
+            made = encode_record_batch(pa.table({"text": texts}), tokenizer, dtype=dtype, **options)
+            assert made["ids"].to_pylist() == [text if text is None else expected[text] for text in texts]
+    options |= {"allowed_special": (), "disallowed_special": "all"}
+    with pytest.raises(ValueError, match=f"at byte 6 of the text at index {len(TEXTS)} of the batch"):
+        encode_record_batch(pa.table({"text": texts}), tokenizer, **options)
 
 
 def test_types_of_ids(small_ranks, table):

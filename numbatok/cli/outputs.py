@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from numbatok.cli.messages import Failure, about
 from numbatok.displays.escapes import printable
+from numbatok.npy import npy_header
 
 if TYPE_CHECKING:
     from numbatok.ids import Ids
@@ -121,7 +122,7 @@ def _collected(path: str, file: BinaryIO) -> "Iterator[Callable[[Ids], None]]":
     parts: list[Ids] = []
     yield parts.append
     with nullcontext() if path == "-" else about(path):
-        file.write(_npy_header(sum(map(len, parts))))
+        file.write(npy_header("<u4", sum(map(len, parts))))
         for ids in parts:
             file.write(ids.astype("<u4", copy=False).data)
         file.flush()
@@ -149,11 +150,11 @@ def _replaced(path: str, status: os.stat_result | None) -> "Iterator[Callable[[I
         file = open(written, "xb", opener=create)  # noqa: SIM115, closed before it gets its name
     try:
         with about(path):
-            file.write(_npy_header(0))
+            file.write(npy_header("<u4", 0))
         yield write
         with about(path):
             file.seek(0)
-            file.write(_npy_header(count))
+            file.write(npy_header("<u4", count))
             file.close()
             if status is not None:
                 _take_over(status, written)
@@ -172,12 +173,6 @@ def _take_over(status: os.stat_result, path: str) -> None:
         with suppress(OSError):
             os.chown(path, status.st_uid, status.st_gid)
     os.chmod(path, stat.S_IMODE(status.st_mode))
-
-
-def _npy_header(count: int) -> bytes:
-    """The 128 bytes before the ids: version 1.0 of NumPy's format, whose length does not depend on ``count``."""
-    fields = f"{{'descr': '<u4', 'fortran_order': False, 'shape': ({count},), }}"
-    return b"\x93NUMPY\x01\x00\x76\x00" + fields.encode().ljust(117) + b"\n"
 
 
 def flush() -> None:

@@ -4,9 +4,10 @@
 >>> report = encode_files(numbatok.get_encoding("gpt2"), ["corpus/*.jsonl.gz"], "tokens", append_eos=True)
 >>> tokens = numbatok.open_tokens("tokens")
 
-``inputs`` finds and opens files, ``readers`` makes ``blocks`` of documents of them, ``encoder`` ids of those, and
-``sink`` shards of the ids, by ``writers``, which a ``manifest`` lists; ``run`` lets them work at once, by ``overlap``.
-``tokens`` reads shards back. ``arrow`` and ``ray`` are for other engines, which hand out batches.
+``inputs`` finds and opens files, ``readers`` makes ``blocks`` of documents of them, ``json_lines`` takes the texts out
+of lines, ``encoder`` makes ids of them, which ``ends`` ends, and ``sink`` shards of the ids, by ``writers``, which a
+``manifest`` lists; ``run`` lets several threads do so, by ``overlap``. ``tokens`` reads shards back. ``arrow`` and
+``ray`` are for other engines, which hand out batches.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.added_tokens import AllowedSpecial
-from numbatok.pipelines.ends import end_id, ended
+from numbatok.columns import column_of
+from numbatok.pipelines.ends import encode_ended, end_id
 from numbatok.rows import library
 from numbatok.text import Errors
 from numbatok.tokenizer import Tokenizer
@@ -66,17 +67,19 @@ def encode_record_batch(
     if output in kept:
         raise ValueError(f"the batch has a column {output!r}; choose another name with output=, or leave it out")
     id_type = pyarrow.from_numpy_dtype(list_id_type(dtype, tokenizer.vocab_size))
-    end = end_id(tokenizer, append_eos)
-    encoded = tokenizer.encode_batch(
-        batch.column(column),
+    texts = column_of(batch.column(column))
+    assert texts is not None  # it is an Arrow array
+    encoded = encode_ended(
+        tokenizer,
+        texts,
+        end_id(tokenizer, append_eos),
         errors=errors,
         add_special_tokens=add_special_tokens,
         allowed_special=allowed_special,
         disallowed_special=disallowed_special,
         num_threads=num_threads,
     )
-    ids = (encoded if end is None else ended(encoded, end)).to_arrow()
-    ids = ids.cast(pyarrow.list_(id_type))
+    ids = encoded.to_arrow().cast(pyarrow.list_(id_type))
     schema = pyarrow.schema([batch.schema.field(name) for name in kept] + [pyarrow.field(output, ids.type)])
     return type(batch).from_arrays([*(batch.column(name) for name in kept), ids], schema=schema)
 

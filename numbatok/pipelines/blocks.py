@@ -1,6 +1,6 @@
 """Blocks: documents on their way from a reader to the encoder, with the places that a run can be resumed at."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.columns import Column
+from numbatok.pipelines.inputs import Input
 
 #: Columns of a block's places.
 INPUT, POSITION, NUMBER = range(3)
@@ -42,6 +43,7 @@ class Block:
     consumed : bytes of all inputs, as they are on the disk, that have been read once this block has
     faults : what could not be read, each with the number of the document before which it stood
     carried : a pyarrow.Table of columns that go with the documents, or None
+    is_json : whether the texts are lines of JSON, of which the encoder takes the documents
     part : None; or of a document that is too long for a block the bytes that come next: ``texts`` is empty then, and
         ``places`` is the document's. A fault means that the rest of it cannot be read.
     more : whether more parts of it come
@@ -52,11 +54,17 @@ class Block:
     consumed: int = 0
     faults: list[tuple[int, Fault]] = field(default_factory=list)
     carried: Any = None
+    is_json: bool = False
     part: bytes | None = None
     more: bool = False
 
     def __len__(self) -> int:
         return len(self.texts)
+
+    def fault(self, inputs: Sequence[Input], number: int, reason: str) -> Fault:
+        """A fault of one of the documents."""
+        given = inputs[int(self.places[number, INPUT])]
+        return Fault(given.shown, given.where(int(self.places[number, NUMBER])), reason)
 
     def slice(self, begin: int, end: int) -> "Block":
         """Some of the documents; faults stay with the document that they stood before, or behind the last."""
@@ -110,6 +118,7 @@ def _joined(blocks: list[Block]) -> Block:
         blocks[-1].consumed,
         faults,
         carried,
+        blocks[-1].is_json,
     )
 
 
@@ -118,10 +127,10 @@ def resized(blocks: Iterable[Block], size: int) -> Iterator[Block]:
     waiting: list[Block] = []
     held = 0
     for block in blocks:
-        if block.part is not None:
-            if waiting:
-                yield _joined(waiting)
+        if waiting and (block.part is not None or block.is_json != waiting[-1].is_json):
+            yield _joined(waiting)
             waiting, held = [], 0
+        if block.part is not None:
             yield block
             continue
         # Of empty documents there may not be any number in a block either.

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.batch import TokenBatch
-from numbatok.pipelines.blocks import INPUT, NUMBER, Block, Fault, InputError
-from numbatok.pipelines.ends import ended
+from numbatok.pipelines.blocks import Block, Fault, InputError
+from numbatok.pipelines.ends import encode_ended
 from numbatok.pipelines.inputs import Input
+from numbatok.pipelines.json_lines import parsed
 from numbatok.streams import Made
 from numbatok.text import raise_invalid
 from numbatok.tokenizer import Tokenizer
@@ -49,8 +50,11 @@ class Encoder:
         num_threads: int | None,
         block_bytes: int,
         stop_at_fault: bool,
+        field: str,
+        columns: Sequence[str],
     ) -> None:
         self._tokenizer, self._inputs, self._options, self._end = tokenizer, inputs, options, end
+        self._field, self._columns = field, columns
         self._id_type, self._threads, self._block_bytes = id_type, num_threads, block_bytes
         self._stop_at_fault = stop_at_fault
         self._stream: Any = None  # of the document that comes in parts
@@ -67,6 +71,10 @@ class Encoder:
         if block.part is not None:
             ids = [np.empty(0, np.uint32), *(made() if callable(made) else made for made in prepared.made)]
             return Encoded(block, _one(np.concatenate(ids)), prepared.part_bytes)
+        if block.is_json:
+            block = parsed(block, self._inputs, self._field, self._columns, self._options["errors"])
+            if block.faults and self._stop_at_fault:
+                raise InputError(str(block.faults[0][1]))
         bad: dict[int, Fault] = {}
         if self._options["errors"] == "strict":
             for number in block.texts.invalid():
@@ -81,15 +89,11 @@ class Encoder:
         return Encoded(block, batch)
 
     def _batch(self, block: Block) -> TokenBatch:
-        # Threads have a block each: they wait for nobody, and share two cores well with those that read and write.
+        # Threads have a block each: they wait for nobody.
         is_large = int(block.texts.lengths.sum()) > self._block_bytes  # a document that could not be cut
-        batch = self._tokenizer.encode_batch(
-            block.texts,
-            dtype=np.uint32 if self._end is not None else self._id_type,
-            num_threads=self._threads if is_large else 1,
-            **self._options,
-        )
-        return batch if self._end is None else ended(batch, self._end)
+        threads = self._threads if is_large else 1
+        options = {**self._options, "dtype": self._id_type, "num_threads": threads}
+        return encode_ended(self._tokenizer, block.texts, self._end, **options)
 
     def _refused(self, block: Block) -> dict[int, Fault]:
         """The documents of a block that the tokenizer refuses, by one at a time."""
@@ -104,8 +108,7 @@ class Encoder:
         return bad
 
     def _fault(self, block: Block, number: int, reason: str) -> Fault:
-        given = self._inputs[int(block.places[number, INPUT])]
-        fault = Fault(given.shown, given.where(int(block.places[number, NUMBER])), reason)
+        fault = block.fault(self._inputs, number, reason)
         if self._stop_at_fault:
             raise InputError(str(fault))
         return fault

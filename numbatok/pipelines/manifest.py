@@ -15,6 +15,7 @@ import numpy as np
 from numbatok.parts import Parts
 from numbatok.pipelines.writers import PARTIAL
 
+FORMAT, VERSION = "numbatok tokens", 2
 NAME = "manifest.json"
 UNFINISHED = "manifest.unfinished.json"
 
@@ -78,20 +79,29 @@ def write(folder: Path, name: str, content: dict[str, Any]) -> None:
 
 
 def read(folder: Path, name: str) -> dict[str, Any] | None:
-    """The content of a manifest, or None where there is none. Raises ValueError for what is none."""
+    """The content of a manifest, or None where there is none. Raises ValueError for what is none of this version."""
     try:
         content = json.loads((folder / name).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
     except ValueError as error:
         raise ValueError(f"{folder / name}: not a manifest of numbatok: {error}") from None
-    if not isinstance(content, dict) or content.get("format") != "numbatok tokens":
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{folder / name}: not a manifest of numbatok")
+    if content.get("version") != VERSION:
+        raise ValueError(
+            f"{folder / name}: a manifest of version {content.get('version')}, and this numbatok reads version "
+            f"{VERSION}; take the one that wrote it, or encode again with overwrite=True"
+        )
     return content
 
 
 def compare(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """ValueError that names what differs between a run that was begun in a folder, and the one that is asked for."""
+    """ValueError that names what differs between a run that was begun in a folder, and the one that is asked for.
+
+    What is there of a run that has not ended must be gone on with by the same versions of what makes the files: another
+    one may write other bytes.
+    """
     differing = [
         f"{name} ({found['settings'].get(name)!r}, now {value!r})"
         for name, value in wanted["settings"].items()
@@ -101,6 +111,10 @@ def compare(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None
         differing.insert(0, "tokenizer")
     if found["inputs"] != wanted["inputs"]:
         differing.append("inputs, or their sizes")
+    if "resume" in found:
+        for name in ("numbatok", "pyarrow"):
+            if found.get(name) != wanted.get(name):
+                differing.append(f"{name} ({found.get(name)}, now {wanted.get(name)})")
     if differing:
         raise ValueError(
             f"{folder} holds the output of a run that differs in: {'; '.join(differing)}. Go on with the same, name "

@@ -7,7 +7,6 @@
 """
 
 import inspect
-from collections.abc import Sequence
 from typing import Any
 
 from numbatok.pipelines.arrow import encode_record_batch, list_id_type
@@ -33,9 +32,6 @@ def encode(
     tokenizer: Tokenizer,
     column: str = "text",
     *,
-    output: str = "ids",
-    columns: Sequence[str] | None = None,
-    append_eos: bool | str | int = False,
     actors: int | tuple[int, int] | None = None,
     num_cpus: int = 1,
     batch_size: int = 4096,
@@ -46,12 +42,13 @@ def encode(
     Parameters
     ----------
     dataset : a ``ray.data.Dataset`` with a column of strings
-    column, output, columns, append_eos : as :func:`numbatok.pipelines.arrow.encode_record_batch` has them
+    column : its name
     actors : how many processes encode, or the least and most; by default from 1 to as many as Ray has processors for.
         Each has the tokenizer, and keeps its caches from batch to batch. What one that dies had in hand another does.
     num_cpus : processors of each, and threads unless ``num_threads`` says otherwise
     batch_size : rows that are encoded at once
-    options : the other keyword arguments of ``encode_record_batch``
+    options : the keyword arguments of :func:`numbatok.pipelines.arrow.encode_record_batch`: ``output``, ``columns``,
+        ``append_eos``, ``dtype`` and others
 
     Needs Ray: ``pip install numbatok[ray]``.
     """
@@ -59,9 +56,11 @@ def encode(
     if not isinstance(tokenizer, Tokenizer):
         raise TypeError(f"tokenizer must be a numbatok.Tokenizer, not {type(tokenizer).__name__}")
     num_cpus = checked_number("num_cpus", num_cpus, 1)
-    end_id(tokenizer, append_eos)  # to refuse here what every actor would
-    list_id_type(options.get("dtype"), tokenizer.vocab_size)
+    options = {"column": column, "num_threads": num_cpus, **options}
+    # To refuse here what every actor would.
     inspect.signature(encode_record_batch).bind(None, tokenizer, **options)
+    end_id(tokenizer, options.get("append_eos", False))
+    list_id_type(options.get("dtype"), tokenizer.vocab_size)
     if actors is None:
         ray = library("ray", "ray", "numbatok.pipelines.ray.encode")
         if not ray.is_initialized():
@@ -71,17 +70,9 @@ def encode(
         compute = data.ActorPoolStrategy(min_size=actors[0], max_size=actors[1])
     else:
         compute = data.ActorPoolStrategy(size=checked_number("actors", actors, 1))
-    arguments = {
-        "num_threads": num_cpus,
-        **options,
-        "column": column,
-        "output": output,
-        "columns": columns,
-        "append_eos": append_eos,
-    }
     return dataset.map_batches(
         _Actor,
-        fn_constructor_args=(tokenizer, arguments),
+        fn_constructor_args=(tokenizer, options),
         batch_format="pyarrow",
         batch_size=batch_size,
         zero_copy_batch=True,

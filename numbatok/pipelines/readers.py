@@ -1,8 +1,7 @@
 """Readers: files to blocks of documents, each from any place that a run can be resumed at."""
 
-import ctypes
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -12,13 +11,14 @@ import numpy.typing as npt
 
 from numbatok.columns import Column, column_of
 from numbatok.memory import address_of
-from numbatok.pipelines.blocks import NUMBER, Block, Fault, InputError, nothing, resized
+from numbatok.pipelines.blocks import Block, Fault, InputError, nothing, resized
 from numbatok.pipelines.inputs import READ_ERRORS, Input, Source
 from numbatok.rows import library
 
 Numbers = npt.NDArray[np.int64]
 
 _MOST_ROWS = 1 << 16  # of a columnar file that are read at once
+_GROWTH = 1 << 20  # bytes that a buffer grows by for a document that must be held whole
 
 
 class Place(NamedTuple):
@@ -36,19 +36,19 @@ class Reading:
     Attributes
     ----------
     separator : what stands between the documents of text, or None where each file is one
-    field : the field of JSON Lines, or column, that holds the text
-    columns : fields or columns to be carried along
-    errors : what is done where JSON Lines are not UTF-8
+    field : the column that holds the text
+    carried : a ``pyarrow.Schema`` of the columns to be carried along, or None
     block_bytes : of text that are held at once
     in_parts : whether documents of text that are longer come in parts
+    longest : bytes of a document that does not, a line of JSON among them, with what ends it
     """
 
     separator: bytes | None
     field: str
-    columns: Sequence[str]
-    errors: str
+    carried: Any
     block_bytes: int
     in_parts: bool
+    longest: int
 
 
 class _Buffers:
@@ -105,29 +105,53 @@ def _read(given: Input, reading: Reading, buffers: _Buffers, start: Place) -> It
         return
     with source:
         if given.format == "text":
-            yield from _text(source, given, buffers, reading.separator, start, in_parts=reading.in_parts)
+            yield from _text(source, given, buffers, reading, start)
         else:
-            for block in _text(source, given, buffers, b"\n", start, in_parts=False):
-                yield _parsed(block, given, reading)
+            lines = replace(reading, separator=b"\n", in_parts=False)
+            for block in _text(source, given, buffers, lines, start):
+                yield replace(block, is_json=True)
 
 
-def _fault(given: Input, where: str, error: Exception) -> Block:
+def _fault(given: Input, where: str, error: Exception | str, consumed: int | None = None) -> Block:
     """A block of nothing but a fault."""
     reason = error.strerror if isinstance(error, OSError) else None
     block = nothing()
     block.faults.append((0, Fault(given.shown, where, reason or str(error) or type(error).__name__)))
-    block.consumed = given.size or 0
+    block.consumed = (given.size or 0) if consumed is None else consumed
     return block
 
 
 # --- text ---
 
 
-def _text(
-    source: Source, given: Input, buffers: _Buffers, separator: bytes | None, start: Place, *, in_parts: bool
-) -> Iterator[Block]:
+class _Separators:
+    """Finds what stands between documents; None stands nowhere."""
+
+    def __init__(self, separator: bytes | None) -> None:
+        self._wanted = np.frombuffer(separator or b"", np.uint8)
+        self._room = np.empty(1 << 13, np.int64)
+
+    def find(self, buffer: bytearray, searched: int, filled: int) -> Numbers:
+        """Where in ``buffer[:filled]`` separators begin that do not lie within ``buffer[:searched]``."""
+        from numbatok.kernels.separators import find_separators
+
+        width, room = len(self._wanted), self._room
+        if width == 0:
+            return room[:0]
+        places = address_of(self._wanted), width, address_of(room), len(room)
+        text = address_of(np.frombuffer(buffer, np.uint8))
+        found = []
+        begin, count = max(0, searched - width + 1), len(room)
+        while count == len(room):
+            count = find_separators(text, begin, filled, *places)
+            found.append(room[:count].copy())
+            begin = int(room[count - 1]) + width
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def _text(source: Source, given: Input, buffers: _Buffers, reading: Reading, start: Place) -> Iterator[Block]:
     """The documents of a text, between separators. Nothing, or nothing after the last separator, is no document."""
-    number = start.number
+    separator, number = reading.separator, start.number
     if separator is None and number:
         return
     try:
@@ -141,8 +165,11 @@ def _text(
     if given.size is not None and source.is_plain:
         size = min(size, given.size - start.position + 1)
         size = max(size, 1)
+    width = len(separator) if separator else 0
+    separators = _Separators(separator)
     kept = buffers.take(size)
-    buffer, filled, position, partial = kept.data, 0, start.position, False
+    buffer, filled, position = kept.data, 0, start.position
+    partial = lost = False  # whether the first document has begun before, to come in parts, or to be left out
     failure: Exception | None = None
     at_end = False
     while not at_end:
@@ -156,26 +183,31 @@ def _text(
             if got == 0:
                 at_end = True
                 break
-        ends = _separators(buffer, searched, filled, separator)
-        if failure is None and at_end and (filled or partial or separator is None):
-            last = int(ends[-1]) + len(separator) if len(ends) and separator else 0
-            if last < filled or (not len(ends) and (partial or separator is None)):
+        ends = separators.find(buffer, searched, filled)
+        if failure is None and at_end and (filled or partial or lost or separator is None):
+            last = int(ends[-1]) + width if len(ends) and separator else 0
+            if last < filled or (not len(ends) and (partial or lost or separator is None)):
                 ends = np.append(ends, filled)
         if len(ends) == 0:
             if at_end:
                 break
-            if in_parts:
-                keep = len(separator) - 1 if separator else 0
-                cut = filled - keep
+            if not reading.in_parts and not lost and filled < reading.longest:
+                buffer += bytes(min(_GROWTH, reading.longest - filled))
+                continue
+            keep = max(width - 1, 0)
+            cut = filled - keep
+            if reading.in_parts:
                 part = bytes(memoryview(buffer)[:cut])
                 places = np.array([[start.input, position, number + 1]])
                 yield replace(nothing(), part=part, more=True, places=places, consumed=source.consumed)
-                buffer[:keep] = buffer[cut:filled]
-                filled, position, partial = keep, position + cut, True
-            else:
-                buffer += bytes(len(buffer))
+                partial = True
+            elif not lost:
+                reason = f"has more than {reading.longest} bytes, the most that memory holds whole; allow it more"
+                yield _fault(given, given.where(number + 1), reason, source.consumed)
+                lost = True
+            buffer[:keep] = buffer[cut:filled]
+            filled, position = keep, position + cut
             continue
-        width = len(separator) if separator else 0
         begins = np.append(0, ends[:-1] + width)
         numbers = number + 1 + np.arange(len(ends))
         behind = np.minimum(ends + width, filled)
@@ -184,17 +216,18 @@ def _text(
         if partial:
             first = bytes(memoryview(buffer)[: int(ends[0])])
             yield replace(nothing(), part=first, places=places[:1], consumed=source.consumed)
-            begins, ends, places, partial = begins[1:], ends[1:], places[1:], False
+        if partial or lost:
+            begins, ends, places = begins[1:], ends[1:], places[1:]
+            partial = lost = False
         rest = bytes(memoryview(buffer)[used:filled])
-        data = np.frombuffer(buffer, np.uint8)
         if len(ends):
-            texts = Column(address_of(data) + begins, ends - begins, kept)
+            texts = Column(address_of(np.frombuffer(buffer, np.uint8)) + begins, ends - begins, kept)
             yield Block(texts, places, source.consumed)
         number = int(numbers[-1])
         position += used
         if not at_end:
             # Of the same size always, whatever came before: so a document comes in parts in every run, or in none.
-            kept = buffers.take(size if len(rest) < size else 2 * len(rest))
+            kept = buffers.take(size if len(rest) < size else min(len(rest) + _GROWTH, reading.longest))
             buffer = kept.data
             buffer[: len(rest)] = rest
             filled = len(rest)
@@ -205,117 +238,50 @@ def _text(
         yield block
 
 
-def _separators(buffer: bytearray, searched: int, filled: int, separator: bytes | None) -> Numbers:
-    """Where in ``buffer[:filled]`` separators begin that do not lie within ``buffer[:searched]``."""
-    if separator is None:
-        return np.empty(0, np.int64)
-    if len(separator) == 1:
-        found = np.flatnonzero(np.frombuffer(buffer, np.uint8)[searched:filled] == separator[0])
-        return found + searched
-    places = []
-    begin = max(0, searched - len(separator) + 1)
-    while (begin := buffer.find(separator, begin, filled)) >= 0:
-        places.append(begin)
-        begin += len(separator)
-    return np.array(places, np.int64)
-
-
-# --- JSON Lines ---
-
-
-def _loads() -> Callable[[Any], Any]:
-    """What parses a line: orjson where it is installed, and the standard library where that refuses."""
-
-    def slow(line: Any) -> Any:
-        return json.loads(str(line, "utf-8").removeprefix("\ufeff"))  # some programs begin their files so
-
-    try:
-        fast: Callable[[Any], Any] = import_module("orjson").loads
-    except ImportError:
-        return slow
-
-    def loads(line: Any) -> Any:
-        try:
-            return fast(line)
-        except ValueError:  # NaN, lone surrogates and byte order marks among others
-            return slow(line)
-
-    return loads
-
-
-def _views(texts: Column) -> Iterator[memoryview]:
-    """Texts that follow each other in one buffer, in place."""
-    if len(texts) == 0:
-        return
-    begins = texts.addresses - texts.addresses[0]
-    ends = begins + texts.lengths
-    whole = (ctypes.c_ubyte * int(ends[-1])).from_address(int(texts.addresses[0]))
-    view = memoryview(whole).cast("B")
-    for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-        yield view[begin:end]
-
-
-def _parsed(block: Block, given: Input, reading: Reading) -> Block:
-    """The documents in lines of JSON; empty lines are passed over."""
-    loads = _loads()
-    texts: list[str | None] = []
-    kept: list[int] = []
-    rows: list[list[str | None]] = []
-    faults: list[tuple[int, Fault]] = []
-    numbers = block.places[:, NUMBER].tolist()
-    field = reading.field
-    for index, line in enumerate(_views(block.texts)):
-        try:
-            record = loads(str(line, "utf-8", "replace").encode() if reading.errors == "replace" else line)
-            if not isinstance(record, dict):
-                raise ValueError(f"an object with the field {field!r} is wanted, not {type(record).__name__}")
-            if field not in record:
-                raise ValueError(f"has no field {field!r}, but {', '.join(map(repr, record)) or 'none'}"[:200])
-            text = record[field]
-            if text is not None and not isinstance(text, str):
-                raise ValueError(f"the field {field!r} must be a string, not {type(text).__name__}")
-        except (ValueError, RecursionError) as error:
-            if bytes(line).isspace() or not line:
-                continue
-            faults.append((len(texts), Fault(given.shown, given.where(numbers[index]), _json_reason(error))))
-            continue
-        texts.append(text)
-        kept.append(index)
-        if reading.columns:
-            rows.append([_as_string(record.get(name)) for name in reading.columns])
-    carried = None
-    if reading.columns:
-        pyarrow = library("pyarrow", "arrow", "carrying columns")
-        values = zip(*rows, strict=True) if rows else [()] * len(reading.columns)
-        arrays = [pyarrow.array(list(column), pyarrow.string()) for column in values]
-        carried = pyarrow.table(arrays, names=list(reading.columns))
-    after = [(len(texts), fault) for _, fault in block.faults]
-    return Block(Column.of_strings(texts), block.places[kept], block.consumed, faults + after, carried)
-
-
-def _json_reason(error: Exception) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return f"not UTF-8 at byte {error.start} of the line"
-    if isinstance(error, json.JSONDecodeError):
-        return f"not JSON: {error.msg} at character {error.pos}"
-    return "JSON that is nested too deeply" if isinstance(error, RecursionError) else str(error)
-
-
-def _as_string(value: Any) -> str | None:
-    """A value of JSON as it is carried along: strings as they are, others as JSON."""
-    if value is None:
-        return None
-    string = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return string.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 # --- Parquet and Arrow ---
+
+
+def carried_schema(inputs: Sequence[Input], columns: Sequence[str]) -> Any:
+    """A ``pyarrow.Schema`` of the columns that all inputs carry along; None where there are none.
+
+    Raises InputError, which names a file and a column, where that is of another type than in the files before. Fields
+    of JSON Lines are strings. What cannot be read, or has not all columns, is a fault when it comes to be read.
+    """
+    if not columns:
+        return None
+    pyarrow = library("pyarrow", "arrow", "carrying columns")
+    first: dict[str, tuple[Any, Input]] = {}
+    for given in inputs:
+        types = dict.fromkeys(columns, pyarrow.string())
+        if given.format in ("parquet", "arrow"):
+            try:
+                found = _schema_of(pyarrow, given)
+                types = {name: found.field(name).type for name in columns if name in found.names}
+            except (*READ_ERRORS, pyarrow.ArrowException, TypeError, ValueError, KeyError):
+                continue
+        for name, kind in types.items():
+            known, earlier = first.setdefault(name, (kind, given))
+            if kind != known:
+                raise InputError(
+                    f"{given.shown}: the column {name!r} is of {kind}, but of {known} in {earlier.shown}, and can be "
+                    "carried along from both only if it is of one type; cast one, or leave the column out"
+                )
+    # Whether a file says that a column has no nulls, and what else it says about it, is not what is carried along.
+    return pyarrow.schema([(name, first[name][0]) for name in columns if name in first])
+
+
+def _schema_of(pyarrow: Any, given: Input) -> Any:
+    if given.format == "parquet":
+        return import_module("pyarrow.parquet").read_schema(given.path)
+    with _arrow_file(pyarrow, given) as (_, file):
+        return file.schema
 
 
 def _columnar(given: Input, reading: Reading, start: Place) -> Iterator[Block]:
     """The rows of a Parquet or Arrow file."""
     pyarrow = library("pyarrow", "arrow", f"reading {given.format} files")
-    wanted = [reading.field, *(name for name in reading.columns if name != reading.field)]
+    carries = [] if reading.carried is None else reading.carried.names
+    wanted = [reading.field, *(name for name in carries if name != reading.field)]
     row = start.position
     if given.path == "-":
         raise InputError(f"standard input cannot be a {given.format} file, which is read in any order; name a file")
@@ -326,7 +292,7 @@ def _columnar(given: Input, reading: Reading, start: Place) -> Iterator[Block]:
             assert column is not None  # it is an Arrow array
             rows = row + np.arange(len(column))
             places = np.stack([np.full(len(rows), start.input), rows + 1, rows], axis=1)
-            carried = pyarrow.table(batch).select(list(reading.columns)) if reading.columns else None
+            carried = pyarrow.table(batch).select(carries).cast(reading.carried) if carries else None
             yield Block(column, places, int(share * (given.size or 0)), carried=carried)
             row += len(column)
     except (*READ_ERRORS, pyarrow.ArrowException, TypeError, ValueError, KeyError) as error:
@@ -366,14 +332,21 @@ def _parquet(pyarrow: Any, given: Input, wanted: list[str], size: int, row: int)
             before = behind
 
 
-def _arrow(pyarrow: Any, given: Input, wanted: list[str], size: int, row: int) -> Iterator[tuple[float, Any]]:
-    """The same of an Arrow file, which Feather files are, or of a stream."""
+@contextmanager
+def _arrow_file(pyarrow: Any, given: Input) -> Iterator[tuple[Any, Any]]:
+    """(file, reader) of an Arrow file, which Feather files are, or of a stream."""
     with pyarrow.OSFile(given.path) as raw:
         try:
-            file = pyarrow.ipc.open_file(raw)
+            reader = pyarrow.ipc.open_file(raw)
         except pyarrow.ArrowInvalid:
             raw.seek(0)
-            file = pyarrow.ipc.open_stream(raw)
+            reader = pyarrow.ipc.open_stream(raw)
+        yield raw, reader
+
+
+def _arrow(pyarrow: Any, given: Input, wanted: list[str], size: int, row: int) -> Iterator[tuple[float, Any]]:
+    """The same of an Arrow file."""
+    with _arrow_file(pyarrow, given) as (raw, file):
         _check_columns(file.schema.names, wanted)
         count = getattr(file, "num_record_batches", None)
         batches = file if count is None else map(file.get_batch, range(count))

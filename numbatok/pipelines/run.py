@@ -1,4 +1,4 @@
-"""The run: files to shards of ids, of which reading, encoding and writing go on at once."""
+"""The run: files to shards of ids, in blocks that several threads read, encode and write."""
 
 import os
 import sys
@@ -15,14 +15,14 @@ import numpy.typing as npt
 from numbatok.added_tokens import AllowedSpecial
 from numbatok.calls import id_type_of
 from numbatok.pipelines import manifest
-from numbatok.pipelines.encoder import Encoder
+from numbatok.pipelines.encoder import Encoded, Encoder
 from numbatok.pipelines.ends import end_id
 from numbatok.pipelines.inputs import Input, InputFormat, find_inputs
-from numbatok.pipelines.overlap import Ahead, Behind, side_by_side
-from numbatok.pipelines.readers import Reading, read_all
+from numbatok.pipelines.overlap import SPARE, Crew
+from numbatok.pipelines.readers import Reading, carried_schema, read_all
 from numbatok.pipelines.sink import Report, Sink
 from numbatok.pipelines.writers import FORMATS, OutputFormat
-from numbatok.rows import checked_choice, checked_number
+from numbatok.rows import checked_choice, checked_number, library
 from numbatok.text import Errors, check_errors
 from numbatok.threads import threads_of
 from numbatok.tokenizer import Tokenizer
@@ -32,9 +32,10 @@ OnError = Literal["raise", "skip"]
 DEFAULT_MEMORY = 1 << 30
 LEAST_MEMORY = 640 << 20
 FIXED_MEMORY = 256 << 20  # of Python, Numba's compiler and pyarrow, at most
-MOST_BLOCK = 4 << 20  # bytes of text that a thread encodes at once; of 16 MiB all buffers would be fresh memory
+MOST_BLOCK = 2 << 20  # bytes of text that a thread encodes at once: 4 MiB and 1 MiB take 4 % more of the processor
 LEAST_BLOCK = 1 << 20
-BLOCKS_BESIDES = 5  # under way, besides one for each thread: being read, written, and waiting between
+BLOCKS_BESIDES = SPARE + 1  # besides one for each thread: those that wait to be written, and what is read ahead
+MOST_SEPARATOR = 1 << 12  # bytes
 MEMORY_PER_BYTE = 8  # of a block: its text, what JSON makes of it, and its ids, a byte each at the worst
 
 
@@ -87,12 +88,14 @@ def encode_files(
         tokenizer's own, where its name tells it
     shard_size : bytes of ids; a shard ends with the document that brings it to so many
     memory : bytes that the process may take, 640 MiB or more; by default 1 GiB, or what all threads want where that is
-        more, some 64 MiB each. With less fewer encode. What has to be held whole, a line of JSON or a value of a
-        column, comes on top where it is larger than a block of 1 to 4 MiB.
+        more, some 48 MiB each. With less fewer encode. A line of JSON is held whole, and a document of text where the
+        tokenizer's rule or template is not one for parts: one of more bytes than there is room for, 12 MiB of 1 GiB
+        where two threads encode, is a fault. A value of a column that is larger than a block, of 1 to 2 MiB, comes on
+        top.
     on_error : what to do about a file that can't be read, text that is not UTF-8, a broken line: ``"raise"``
         InputError, or ``"skip"``, which names it in the log and counts it
     errors, add_special_tokens, allowed_special, disallowed_special, num_threads : as ``Tokenizer.encode_batch`` has
-        them; each thread encodes blocks of its own
+        them; each thread reads, encodes and writes blocks of its own
     progress : whether to show a bar, if tqdm is installed; by default where standard error is a terminal
     overwrite : whether to begin anew where the folder holds the output of another run
 
@@ -127,19 +130,24 @@ def encode_files(
     between = separator.encode() if isinstance(separator, str) else separator
     if between is not None and not between:
         raise ValueError("separator must not be empty; None makes each file one document")
+    if between is not None and len(between) > MOST_SEPARATOR:
+        raise ValueError(f"separator must have at most {MOST_SEPARATOR} bytes, not {len(between)}")
     found = find_inputs(inputs, input_format, between, output)
     if columns and any(given.format == "text" for given in found):
         name = next(given.shown for given in found if given.format == "text")
         raise ValueError(f"{name}: text has no columns to carry along")
     engine = tokenizer._start()
-    threads, block_bytes = _within(memory, threads_of(num_threads), engine.scratches.cache_share)
+    cache_share = engine.scratches.cache_share
+    threads, block_bytes = _within(memory, threads_of(num_threads), cache_share)
+    longest = max(block_bytes, _longest(memory, threads, cache_share))
     policy = allowed_special, disallowed_special
     tokenizer._actions(engine, *policy, errors)  # to refuse what is no special token
     in_parts = engine.regex_rule is None and engine.stream_ends(bool(add_special_tokens)) is not None
     head = {
-        "format": "numbatok tokens",
-        "version": 1,
+        "format": manifest.FORMAT,
+        "version": manifest.VERSION,
         "numbatok": import_module("numbatok").__version__,
+        **({"pyarrow": library("pyarrow", "arrow", f"{output_format} output").__version__} if is_table else {}),
         "tokenizer": {
             "name": tokenizer.name,
             "sha256": manifest.digest_of(tokenizer._content()),
@@ -164,25 +172,30 @@ def encode_files(
         },
         "inputs": [{"path": given.path, "bytes": given.size} for given in found],
     }
-    reading = Reading(between, field, tuple(columns), errors, block_bytes, in_parts)
+    reading = Reading(between, field, carried_schema(found, columns), block_bytes, in_parts, longest)
     options = {
         "errors": errors,
         "add_special_tokens": add_special_tokens,
         "allowed_special": allowed_special,
         "disallowed_special": disallowed_special,
     }
-    encoder = Encoder(tokenizer, found, options, id_type, end, num_threads, block_bytes, on_error == "raise")
+    stop_at_fault = on_error == "raise"
+    encoder = Encoder(
+        tokenizer, found, options, id_type, end, num_threads, block_bytes, stop_at_fault, field, tuple(columns)
+    )
     with _folder(Path(output), found) as folder:
         sink = Sink(folder, head, id_type, output_format, shard_size, overwrite)
         if not sink.finished:
             before = sink.totals["bytes"]
             try:
-                blocks = read_all(found, reading, sink.place, on_error == "raise")
-                with _Bar(found, progress, sink) as bar, Ahead(blocks) as ahead, Behind(sink.add) as behind:
-                    for done in side_by_side(ahead, encoder.prepare, encoder.encode, threads):
+                blocks = read_all(found, reading, sink.place, stop_at_fault)
+                with _Bar(found, progress, sink) as bar:
+
+                    def finish(done: Encoded) -> None:
+                        sink.add(done)
                         bar.show(done.block.consumed)
-                        behind.put(done)
-                        del done
+
+                    Crew(blocks, encoder.prepare, encoder.encode, finish, threads).run()
                 sink.finish()
             except BaseException:
                 sink.discard()
@@ -199,13 +212,23 @@ def _within(memory: int | None, threads: int, cache_bytes: int) -> tuple[int, in
     ``cache_bytes`` is what the cache of pretokens of one thread may take.
     """
     least = cache_bytes + LEAST_BLOCK * MEMORY_PER_BYTE
-    most = cache_bytes + MOST_BLOCK * MEMORY_PER_BYTE
-    if memory is None:
-        memory = max(DEFAULT_MEMORY, FIXED_MEMORY + threads * most + BLOCKS_BESIDES * MOST_BLOCK * MEMORY_PER_BYTE)
-    room = checked_number("memory", memory, LEAST_MEMORY) - FIXED_MEMORY
+    room = _room(memory, threads, cache_bytes)
     threads = max(1, min(threads, (room - BLOCKS_BESIDES * LEAST_BLOCK * MEMORY_PER_BYTE) // least))
-    block_bytes = (room - threads * cache_bytes) // ((threads + BLOCKS_BESIDES) * MEMORY_PER_BYTE)
-    return threads, max(LEAST_BLOCK, min(MOST_BLOCK, block_bytes))
+    return threads, max(LEAST_BLOCK, min(MOST_BLOCK, _longest(memory, threads, cache_bytes)))
+
+
+def _room(memory: int | None, threads: int, cache_bytes: int) -> int:
+    """Bytes that the caches and all stages may take together."""
+    if memory is None:
+        most = cache_bytes + MOST_BLOCK * MEMORY_PER_BYTE
+        memory = max(DEFAULT_MEMORY, FIXED_MEMORY + threads * most + BLOCKS_BESIDES * MOST_BLOCK * MEMORY_PER_BYTE)
+    return checked_number("memory", memory, LEAST_MEMORY) - FIXED_MEMORY
+
+
+def _longest(memory: int | None, threads: int, cache_bytes: int) -> int:
+    """Bytes of a document up to which every stage may hold one at once."""
+    room = _room(memory, threads, cache_bytes) - threads * cache_bytes
+    return room // ((threads + BLOCKS_BESIDES) * MEMORY_PER_BYTE)
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Reading back what :func:`numbatok.pipelines.encode_files` has written."""
 
-import hashlib
 import os
 import struct
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from numbatok.batch import TokenBatch
 from numbatok.calls import AnyIds
 from numbatok.displays.escapes import many
 from numbatok.pipelines import manifest
-from numbatok.pipelines.writers import MEGATRON_CODES, MEGATRON_MAGIC
+from numbatok.pipelines.writers import MEGATRON_CODES, MEGATRON_MAGIC, crc_of, shown_crc
 from numbatok.rows import library
 from numbatok.tokenizer import Tokenizer
 
@@ -103,12 +102,8 @@ class TokenFiles:
         for shard in self.manifest["shards"]:
             for file in shard["files"]:
                 path = manifest.file_of(self.path, file)
-                with open(path, "rb") as stream:
-                    digest = hashlib.sha256()
-                    while block := stream.read(1 << 20):
-                        digest.update(block)
-                if digest.hexdigest() != file["sha256"]:
-                    raise ValueError(f"{path}: is not what was written: its SHA-256 is another than the manifest's")
+                if shown_crc(crc_of(path)) != file["crc32"]:
+                    raise ValueError(f"{path}: is not what was written: its CRC-32 is another than the manifest's")
 
     def _load(self, shard: dict[str, Any]) -> TokenBatch:
         # Sizes once more: a map of a file that has become shorter would end the process.
