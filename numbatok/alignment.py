@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from numbatok.documents import Documents
 from numbatok.kernels import offset_plan
-from numbatok.kernels.offsets import count_leads
+from numbatok.kernels.pieces import count_characters
 from numbatok.memory import address_of
 from numbatok.normalizers import Normalizer
 from numbatok.offset_tables import Places, blanks_around
@@ -96,7 +96,7 @@ class Mapping:
         in_bytes = np.array(sorted(place for place in wanted if place <= length), np.int64)
         in_unit = in_bytes.copy()
         if self._unit == "char":
-            count_leads(address, length, address_of(in_unit), len(in_unit))
+            count_characters(address, address_of(in_bytes), len(in_bytes), address_of(in_unit))
         unit_of = dict(zip(in_bytes.tolist(), in_unit.tolist(), strict=True))
         current: tuple[int, int] | None = None
         for number, (begin, (stop, place, until), size) in enumerate(zip(begins, table, sizes, strict=True)):
@@ -128,7 +128,7 @@ class Mapping:
             if size > until - place:  # the U+0020 before it stands for the first character
                 first = sources[:1] if len(sources) else segment.part(place, place + 1)
                 sources = np.concatenate([first, sources])
-            sources = np.ascontiguousarray(sources)
+            sources = np.ascontiguousarray(sources, np.int64)
             self._kept += [sources, segment.edges] if self._unit == "byte" else [sources]
             row[offset_plan.ROW_BASE] = unit_of[begin]
             row[offset_plan.ROW_SOURCES], row[offset_plan.ROW_SOURCES + 1] = address_of(sources), len(sources)
@@ -148,7 +148,7 @@ class Mapping:
             first = int(self._encoded.ends[document - 1]) if document else 0
             span = slice(first, int(self._encoded.ends[document]))
             stops = place + np.cumsum(lengths[span])
-            numbers = np.cumsum(segment.leads) - 1  # the character of each byte
+            numbers = np.cumsum(segment.leads, dtype=np.int64) - 1  # the character of each byte
             begins = numbers[np.maximum(stops - lengths[span], 0)]
             ends = numbers[np.minimum(stops, len(numbers)) - 1]
             if segment.sources is not None:
@@ -170,7 +170,7 @@ class Mapping:
             rows[:, offset_plan.ROW_BASE], rows[:, offset_plan.ROW_STOP] = first, np.searchsorted(edges, stops)
             rows[:, offset_plan.ROW_SHIFT] = np.where(is_token, 0, inserts)
         else:
-            sources = np.maximum(np.arange(-inserts, length), 0)
+            sources = np.maximum(np.arange(-inserts, length, dtype=np.int64), 0)
             self._kept += [edges, sources]
             rows[:, offset_plan.ROW_BASE] = np.where(is_token, begins, 0)
             rows[:, offset_plan.ROW_STOP] = stops
@@ -199,7 +199,7 @@ class Segment:
             given = self._data.decode()
             self._normal, self.sources = normalizer.aligned(given)
             if self.sources is None and self._normal != given:
-                self.sources = np.arange(len(given))
+                self.sources = np.arange(len(given), dtype=np.int64)
 
     @functools.cached_property
     def normal_bytes(self) -> bytes:

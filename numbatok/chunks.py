@@ -38,7 +38,7 @@ def _places_of(level: str, data: npt.NDArray[np.uint8], begin: int, end: int) ->
 
 def _too_large(data: npt.NDArray[np.uint8], begin: int, room: int, count: int) -> ValueError:
     character = bytes(data[begin : begin + 4]).decode("utf-8", "ignore")[:1]
-    number = int(character_numbers(data, np.array([begin]))[0])
+    number = int(character_numbers(data, np.array([begin], np.int64))[0])
     return ValueError(
         f"max_tokens leaves room for {room} tokens of text, and the character {character!r} at index {number} alone "
         f"has {count}"
@@ -130,8 +130,8 @@ class Chunks:
             ids, bitmap = np.empty(room, np.uint32), np.empty(words, np.uint64)
         bitmap = bitmap[:words]
         bitmap[:] = 0
-        settled = np.full(1, 0, np.int64)
-        place, last = np.array([[text.address + begin], [length]]), np.empty(1, np.int64)
+        settled = np.zeros(1, np.int64)
+        place, last = np.array([[text.address + begin], [length]], np.int64), np.empty(1, np.int64)
         arguments = address_of(place), address_of(place) + 8, address_of(last)
         more = address_of(bitmap), words, address_of(settled)
         scratch.restart()
@@ -207,7 +207,7 @@ class Chunks:
             count = int(part.count(np.array([0]), np.array([width]))[0])
             raise _too_large(text.data, begin, self._room, count)
         counts = part.count(np.array([0]), np.array([size]))
-        self._take(np.array([[begin, begin + size, begin + size]]), counts)
+        self._take(np.array([[begin, begin + size, begin + size]], np.int64), counts)
         return True
 
     def _take(self, made: npt.NDArray[np.int64], counts: Places) -> None:

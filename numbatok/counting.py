@@ -19,7 +19,8 @@ from numbatok.calls import Call
 from numbatok.errors import DisallowedToken
 from numbatok.ids import Ids
 from numbatok.kernels import dtypes
-from numbatok.kernels.pieces import PEEK, add_sizes, list_starts_between
+from numbatok.kernels.pieces import add_sizes, list_starts_between
+from numbatok.kernels.starts import LOOK_AHEAD
 from numbatok.memory import address_of
 from numbatok.rows import Side
 
@@ -71,7 +72,8 @@ class Bytes:
 
     def encode(self, begin: int, end: int) -> Ids:
         """The ids of a part by itself."""
-        place, length, last = np.array([self.address + begin]), np.array([end - begin]), np.empty(1, np.int64)
+        place, length = np.array([[self.address + begin], [end - begin]], np.int64)
+        last = np.empty(1, np.int64)
         self.scratch.restart()
         addresses = address_of(place), address_of(length), address_of(last)
         try:
@@ -81,7 +83,7 @@ class Bytes:
 
     def count(self, begins: Places, ends: Places) -> Places:
         """How many ids each of several parts has by itself."""
-        addresses, lengths = self.address + begins, ends - begins
+        addresses, lengths = self.address + begins.astype(np.int64), (ends - begins).astype(np.int64)
         last = np.empty(len(begins), np.int64)
         self.scratch.restart()
         places = address_of(addresses), address_of(lengths), address_of(last)
@@ -128,7 +130,7 @@ class Bytes:
             self.scratch.mend(status)
         starts = output[:status].copy()
         if not final and self.longest_added:
-            starts = starts[: np.searchsorted(starts, max(end - self.longest_added - PEEK, begin), side="right")]
+            starts = starts[: np.searchsorted(starts, max(end - self.longest_added - LOOK_AHEAD, begin), side="right")]
         return starts
 
     def added_tokens(self, ids: Ids, ends: Places) -> Places:

@@ -204,7 +204,7 @@ class Locator:
             places = -1 - found[odd]
             data = np.frombuffer(ctypes.string_at(address, length), np.uint8)
             leads = data & 0xC0 != 0x80
-            number = np.cumsum(leads) - 1  # the character of each byte
+            number = np.cumsum(leads, dtype=np.int64) - 1  # the character of each byte
             edges = np.append(np.flatnonzero(leads), length)
             for row, (start, stop) in enumerate(places.tolist()):
                 if start >= length:

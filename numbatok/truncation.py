@@ -99,7 +99,8 @@ class Prefix(_Search):
         most = room - 256
         if most < 2 * dtypes.CHUNK_BYTES:
             return 0, 0
-        place, length, last = np.array([text.address]), np.array([text.size]), np.empty(1, np.int64)
+        place, length = np.array([[text.address], [text.size]], np.int64)
+        last = np.empty(1, np.int64)
         scratch = text.scratch
         scratch.restart()
         scratch.expect(min(text.size, 8 * room))

@@ -29,11 +29,11 @@ from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, s
 from numbatok.kernels.intrinsics_vector import equal_to
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.pieces import walk_all
+from numbatok.kernels.starts import LOOK_AHEAD
 
 SENTENCES, LINES, PARAGRAPHS = range(3)
 GROUP = 64  # tokens whose bytes are added up at once
 HAS_ADDED = -50  # there are added tokens in the text
-_SEEN = 16  # bytes after a window that a walker may look at
 NEAR = 64  # bytes from a chunk's end beyond which its pieces are taken to be settled
 
 # Fields of a block.
@@ -114,7 +114,7 @@ def encode_marking(work, addresses, lengths, ends, bitmap, words, settled):
                 _walk_again(view, work, text, length, base, position)
             _copy_bits(starts, position - base, target, base)
             # So far a window may have reached that was widened for one long piece.
-            if base + max(np.int64(4 * CHUNK_BYTES), 16 * (position - base)) + _SEEN <= length:
+            if base + max(np.int64(4 * CHUNK_BYTES), 16 * (position - base)) + LOOK_AHEAD <= length:
                 put(array_at(settled, 1, np.int64), 0, position)
     set_field(work, WORK_LEFT, before)
     return result

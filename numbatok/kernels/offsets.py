@@ -27,7 +27,6 @@ from numbatok.kernels.offset_plan import (
     ROW_BASE,
     ROW_FIELDS,
     ROW_STOP,
-    is_inside,
 )
 from numbatok.kernels.offsets_by_length import add_up
 from numbatok.kernels.offsets_by_pieces import deal_out, number_word
@@ -110,25 +109,3 @@ def trim_offsets(plan, groups, count, trim):
         begin, end = at(fields, 4 * group), at(fields, 4 * group + 1)
         trim_text(plan, at(fields, 4 * group + 2), at(fields, 4 * group + 3), begin, end, trim)
     return count
-
-
-@kernel("int64(int64, int64, int64, int64)")
-def count_leads(text, length, places, count):
-    """Turn ``count`` byte offsets (address of int64, rising) into the number of characters that begin before each.
-
-    Returns the number of characters of the text.
-    """
-    source = array_at(text, length, np.uint8)
-    wanted = array_at(places, count, np.int64)
-    number = np.int64(0)
-    done = np.int64(0)
-    for i in range(count):
-        place = min(at(wanted, i), length)
-        while done < place:
-            number += not is_inside(source, done)
-            done += 1
-        put(wanted, i, number)
-    while done < length:
-        number += not is_inside(source, done)
-        done += 1
-    return number
