@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from numbatok.documents import Documents
 from numbatok.kernels import offset_plan
+from numbatok.kernels.offsets import list_characters
 from numbatok.kernels.pieces import count_characters
 from numbatok.memory import address_of
 from numbatok.normalizers import Normalizer
@@ -160,7 +161,7 @@ class Mapping:
         """Map a text of whose segments each character stands for one, after ``inserts`` that stand for the first."""
         assert self._documents.segments is not None
         data = ctypes.string_at(address, length)
-        edges = np.append(np.flatnonzero(np.frombuffer(data, np.uint8) & 0xC0 != 0x80), length)
+        edges = _edges(data)
         span = slice(group.begin, group.end)
         begins, stops = self._documents.begins[span], self._documents.segments[span, 0]
         is_token = self._documents.lengths[span] < 0
@@ -187,6 +188,14 @@ class Mapping:
             self._notes.append((place, *blanks_around(value)))
 
 
+def _edges(data: bytes) -> Places:
+    """Where each character of UTF-8 begins, and the last one ends."""
+    edges = np.empty(len(data) + 1, np.int64)
+    count = list_characters(address_of(np.frombuffer(data, np.uint8)), len(data), address_of(edges))
+    edges[count] = len(data)
+    return edges[: count + 1]
+
+
 class Segment:
     """A text between raw added tokens, and what normalizing makes of it."""
 
@@ -209,9 +218,7 @@ class Segment:
     @functools.cached_property
     def edges(self) -> Places:
         """Where each character begins, in bytes, and the last one ends."""
-        begin = np.ones(len(self._data) + 1, np.bool_)
-        np.not_equal(np.frombuffer(self._data, np.uint8) & 0xC0, 0x80, out=begin[:-1])
-        return np.flatnonzero(begin)
+        return _edges(self._data)
 
     def part(self, begin: int, end: int) -> Places:
         """The sources of the characters of the normal text's bytes from ``begin`` to ``end``."""

@@ -101,10 +101,6 @@ class Bytes:
         except DisallowedToken as found:
             raise self._raise_at(found, begin) from None
 
-    def is_added(self, id: int) -> bool:
-        """Whether an id is an added token's."""
-        return bool(self._is_added[id])
-
     def token_ends(self, begin: int, ids: Ids) -> Places:
         """Where the tokens of a part that begins at ``begin`` end."""
         ends = np.empty(len(ids), np.int64)

@@ -9,7 +9,7 @@ is cut anew as in encoding, and the ids are dealt out to the pretokens by the wi
 import numpy as np
 
 from numbatok.kernels.dtypes import WORK_VIEW
-from numbatok.kernels.intrinsics import array_at, at, field, put, set_field, table
+from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table
 from numbatok.kernels.jit import kernel
 from numbatok.kernels.offset_plan import (
     PLAN_ADDRESSES,
@@ -18,6 +18,7 @@ from numbatok.kernels.offset_plan import (
     PLAN_ENDS,
     PLAN_FIRST,
     PLAN_LENGTHS,
+    PLAN_LOCATOR,
     PLAN_OFFSETS,
     PLAN_ROWS,
     PLAN_SPACES_USED,
@@ -27,10 +28,12 @@ from numbatok.kernels.offset_plan import (
     ROW_BASE,
     ROW_FIELDS,
     ROW_STOP,
+    is_inside,
 )
 from numbatok.kernels.offsets_by_length import add_up
 from numbatok.kernels.offsets_by_pieces import deal_out, number_word
 from numbatok.kernels.offsets_trimmed import trim_text
+from numbatok.kernels.text import encode_short
 
 
 @kernel("int64(int64, int64)")
@@ -91,6 +94,19 @@ def locate_tokens(work, plan):
     return np.int64(0)
 
 
+@kernel("int64(int64, int64, int64)", holding_gil=True)
+def encode_and_locate(object_id, work, plan):
+    """Encode a short text, as ``encode_text`` does, and locate its ids, one call instead of two.
+
+    Returns how many ids, or a negative number where either is not done.
+    """
+    count = encode_short(object_id, work)
+    if count < 0:
+        return count
+    status = call_kernel(field(plan, PLAN_LOCATOR), (work, plan))
+    return status if status < 0 else count
+
+
 @kernel("int64(int64, int64, int64, int64)")
 def trim_offsets(plan, groups, count, trim):
     """Leave white space at the ends of ids out of their offsets, as ``tokenizers`` does.
@@ -109,3 +125,15 @@ def trim_offsets(plan, groups, count, trim):
         begin, end = at(fields, 4 * group), at(fields, 4 * group + 1)
         trim_text(plan, at(fields, 4 * group + 2), at(fields, 4 * group + 3), begin, end, trim)
     return count
+
+
+@kernel("int64(int64, int64, int64)")
+def list_characters(text, length, places):
+    """Write where each character of a text begins, to int64[length] at the address ``places``; return how many."""
+    source = array_at(text, length, np.uint8)
+    output = array_at(places, length, np.int64)
+    used = np.int64(0)
+    for i in range(length):
+        put(output, used, np.int64(i))
+        used += not is_inside(source, i)
+    return used

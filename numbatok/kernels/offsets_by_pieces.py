@@ -221,7 +221,10 @@ def _deal_units(view, work, plan, row, text, length, begin, end, place, last_pla
 
 @helper
 def _deal_bytes(plan, row, text, length, begin, end, place, last_place, known, count):
-    """Locate the ids of the bytes from ``begin`` to ``end``; returns what :func:`_deal_units` does."""
+    """Locate the ids of the bytes from ``begin`` to ``end``; returns what :func:`_deal_units` does.
+
+    What the last of them has beyond the end is a suffix, in ASCII, that is not in the text.
+    """
     ids = table(plan, PLAN_IDS, np.uint32)
     info = table(plan, PLAN_INFO, np.uint64)
     source = array_at(text, length, np.uint8)
@@ -233,8 +236,11 @@ def _deal_bytes(plan, row, text, length, begin, end, place, last_place, known, c
         number = np.int64(at(ids, place))
         word = np.int64(at(info, number)) if number < len(info) else np.int64(INFO_VARIES)
         if known == position and word & (INFO_VARIES | INFO_BEGINS_INSIDE | INFO_ENDS_INSIDE) == 0:
-            stop = min(position + (word & INFO_LENGTH), end)
+            stop = position + (word & INFO_LENGTH)
             following = count + (word >> INFO_CHARACTERS_SHIFT & INFO_CHARACTERS)
+            if stop > end:
+                following -= stop - end
+                stop = end
             _put_span(plan, row, text, length, place, position, stop, count, following)
             known, count = stop, following
         else:
