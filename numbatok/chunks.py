@@ -5,10 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.counting import NO_PLACES, Bytes, Places, Whole, last_within
+from numbatok.counting import NO_PLACES, Bytes, Places, Whole, characters_before, last_within
 from numbatok.ids import Ids
 from numbatok.kernels import chunks, dtypes
-from numbatok.kernels.pieces import count_characters
 from numbatok.memory import address_of
 from numbatok.truncation import Prefix
 
@@ -20,9 +19,7 @@ BLOCK = 1 << 20  # bytes that are cut into chunks at once; more for large budget
 def character_numbers(data: npt.NDArray[np.uint8], places: Places) -> Places:
     """How many characters are before each place."""
     edges, inverse = np.unique(places, return_inverse=True)
-    numbers = np.empty(len(edges), np.int64)
-    count_characters(address_of(data), address_of(edges), len(edges), address_of(numbers))
-    result: Places = numbers[inverse].reshape(places.shape)
+    result: Places = characters_before(address_of(data), edges)[inverse].reshape(places.shape)
     return result
 
 

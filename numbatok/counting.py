@@ -19,7 +19,7 @@ from numbatok.calls import Call
 from numbatok.errors import DisallowedToken
 from numbatok.ids import Ids
 from numbatok.kernels import dtypes
-from numbatok.kernels.pieces import add_sizes, list_starts_between
+from numbatok.kernels.pieces import add_sizes, count_characters, list_starts_between
 from numbatok.kernels.starts import LOOK_AHEAD
 from numbatok.memory import address_of
 from numbatok.rows import Side
@@ -41,6 +41,13 @@ def settle(scratch: "Scratch") -> None:
     scratch.restart()
     scratch.use_small_output()
     scratch.shrink()
+
+
+def characters_before(address: int, places: Places) -> Places:
+    """How many characters of the UTF-8 at an address begin before each place, in bytes; the places rise."""
+    numbers = np.empty(len(places), np.int64)
+    count_characters(address, address_of(places), len(places), address_of(numbers))
+    return numbers
 
 
 class Bytes:

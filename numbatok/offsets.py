@@ -136,7 +136,7 @@ class Locator:
         for field, column in enumerate((documents.addresses, documents.lengths, encoded.ends)):
             plan[field] = address_of(column)
         plan[offset_plan.PLAN_COUNT] = len(encoded.ends)
-        plan[offset_plan.PLAN_IN_BYTES] = unit == "byte"
+        plan[offset_plan.PLAN_IN_BYTES] = unit == "byte" and not documents.are_cut
         set_table(offset_plan.PLAN_IDS, ids)
         set_table(offset_plan.PLAN_OFFSETS, found)
         trims = self._parts.trims if trimmed else ()
@@ -145,7 +145,7 @@ class Locator:
         set_table(offset_plan.PLAN_SPACES, noted)
         notes: list[tuple[int, int, int]] = []
         if documents.are_cut:
-            mapping = Mapping(self._parts, encoded, unit, kept)
+            mapping = Mapping(self._parts, encoded, kept)
             rows, notes = mapping.rows()
             set_table(offset_plan.PLAN_ROWS, rows)
         elif self._adds_up and trims:
@@ -159,10 +159,14 @@ class Locator:
             before = np.cumsum(counts)
             first = np.searchsorted(documents.owners, documents.owners)  # the document that each text begins with
             words += np.repeat(before[:-1] - before[first], np.diff(encoded.ends, prepend=0)).astype(np.int32)
+        later = trims and not plan[offset_plan.PLAN_TRIM]
+        groups = list(groups_of(encoded)) if later or not self._adds_up or documents.are_cut else []
         if documents.are_cut:
             mapping.widen(found, self._kept[1][ids, 0])
-        later = trims and not plan[offset_plan.PLAN_TRIM]
-        groups = list(groups_of(encoded)) if later or not self._adds_up else []
+            plan[offset_plan.PLAN_IN_BYTES] = unit == "byte"
+            if unit == "byte":
+                fields = np.array([span_of(encoded, group) for group in groups], np.int64).reshape(-1, 4)
+                offsets.turn_into_bytes(address_of(plan), address_of(fields), len(fields))
         if not self._adds_up and len(found) and found.min() < 0:
             self._convert_rest(found, encoded, groups, unit)
         if later:

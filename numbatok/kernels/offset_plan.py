@@ -46,12 +46,11 @@ PLAN_LOCATOR = 27  # where the native code of locate_tokens is, for encode_and_l
 PLAN_FIELDS = 28
 
 # How a document lies in its text.
-ROW_BASE = 0  # where its segment begins in the text, in the unit asked for; of ids: where they begin
+ROW_BASE = 0  # where its segment begins in the text, in characters, as all here; of ids: where they begin
 ROW_STOP = 1  # of ids: where they end
-ROW_SHIFT = 2  # bytes before it that are not in the text
+ROW_SHIFT = 2  # characters before it that are not in the text
 ROW_SOURCES = 3  # address and length of int64: the segment's character that each of the document's stands for, or 0
-ROW_EDGES = 5  # address of int64: where the segment's characters begin in bytes, and the last one ends
-ROW_FIELDS = 6
+ROW_FIELDS = 5
 
 TRIM_ALL = 1
 TRIM_KEEPS_AT_START = 2  # but for the one blank of an id whose offsets begin at 0 ...

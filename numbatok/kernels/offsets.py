@@ -8,9 +8,20 @@ is cut anew as in encoding, and the ids are dealt out to the pretokens by the wi
 
 import numpy as np
 
-from numbatok.kernels.dtypes import WORK_VIEW
-from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table
-from numbatok.kernels.jit import kernel
+from numbatok.kernels.dtypes import ONE, U64, WORK_VIEW, ZERO
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    call_kernel,
+    field,
+    put,
+    set_bits,
+    set_field,
+    table,
+    trailing_zeros,
+)
+from numbatok.kernels.intrinsics_vector import in_range
+from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.offset_plan import (
     PLAN_ADDRESSES,
     PLAN_ADDS_UP,
@@ -80,7 +91,7 @@ def locate_tokens(work, plan):
                 )
             continue
         text = at(texts, document)
-        if adds_up and add_up(plan, row, text, length, begin, end):
+        if adds_up and add_up(plan, row, length, begin, end):
             continue
         noted = field(plan, PLAN_SPACES_USED)
         status = deal_out(view, work, plan, row, text, length, document, begin, end)
@@ -127,13 +138,53 @@ def trim_offsets(plan, groups, count, trim):
     return count
 
 
-@kernel("int64(int64, int64, int64)")
-def list_characters(text, length, places):
-    """Write where each character of a text begins, to int64[length] at the address ``places``; return how many."""
+@helper
+def _begins_of_block(text, length, block):
+    """Which of the 64 bytes of a text from ``block`` on begin a character."""
+    if block + 64 <= length:
+        return ~in_range(text + block, 0x80, 0x40)
     source = array_at(text, length, np.uint8)
-    output = array_at(places, length, np.int64)
-    used = np.int64(0)
-    for i in range(length):
-        put(output, used, np.int64(i))
-        used += not is_inside(source, i)
-    return used
+    found = ZERO
+    for place in range(block, length):
+        if not is_inside(source, place):
+            found |= ONE << U64(place - block)
+    return found
+
+
+@kernel("int64(int64, int64, int64)")
+def turn_into_bytes(plan, groups, count):
+    """Turn the offsets of texts' ids from characters into bytes; those below 0 stay.
+
+    ``plan`` and ``groups`` are those of :func:`trim_offsets`. Offsets that rise, by and large, take one walk over the
+    text. Returns ``count``.
+    """
+    fields = array_at(groups, 4 * count, np.int64)
+    offsets = table(plan, PLAN_OFFSETS, np.int64)
+    for group in range(count):
+        text, length = at(fields, 4 * group + 2), at(fields, 4 * group + 3)
+        block = first = number = np.int64(0)  # characters before the block, and before the lowest of ``bits``
+        begins = bits = _begins_of_block(text, length, block)
+        for i in range(2 * at(fields, 4 * group), 2 * at(fields, 4 * group + 1)):
+            wanted = at(offsets, i)
+            if wanted < 0:
+                continue
+            while wanted < first:
+                block -= 64
+                begins = _begins_of_block(text, length, block)
+                first -= np.int64(set_bits(begins))
+                number, bits = first, begins
+            if wanted < number:
+                number, bits = first, begins
+            while block + 64 <= length:
+                rest = np.int64(set_bits(bits))
+                if wanted - number < rest:
+                    break
+                number += rest
+                block += 64
+                begins = bits = _begins_of_block(text, length, block)
+                first = number
+            while number < wanted and bits != ZERO:
+                bits &= bits - ONE
+                number += 1
+            put(offsets, i, block + np.int64(trailing_zeros(bits)) if bits != ZERO else length)
+    return count

@@ -6,7 +6,7 @@ character that it does not end, so no text is read, and nothing branches on what
 
 import numpy as np
 
-from numbatok.kernels.intrinsics import array_at, at, field, put, table
+from numbatok.kernels.intrinsics import at, field, put, table
 from numbatok.kernels.jit import helper
 from numbatok.kernels.offset_plan import (
     INFO_BEFORE_SHIFT,
@@ -26,12 +26,10 @@ from numbatok.kernels.offset_plan import (
     PLAN_OFFSETS,
     PLAN_TRIM,
     ROW_BASE,
-    ROW_EDGES,
     ROW_SHIFT,
     ROW_SOURCES,
     TRIM_KEEPS_AT_START,
     TRIM_KEEPS_FIRST,
-    width_of,
 )
 
 
@@ -95,8 +93,6 @@ def _through_sources(plan, row, begin, end):
     sources = table(row, ROW_SOURCES, np.int64)
     base = field(row, ROW_BASE)
     most = len(sources) - 1
-    in_bytes = field(plan, PLAN_IN_BYTES) != 0
-    edges = array_at(field(row, ROW_EDGES), np.int64(1) << 40, np.int64)
     position = np.int64(0)
     characters = np.int64(0)
     for place in range(begin, end):
@@ -106,12 +102,8 @@ def _through_sources(plan, row, begin, end):
         first = characters - (word >> INFO_INSIDE_SHIFT & 1)
         characters += word >> INFO_CHARACTERS_SHIFT & INFO_CHARACTERS
         position += word & INFO_LENGTH
-        start = at(sources, max(min(first, most), 0))
-        stop = at(sources, max(min(characters - 1, most), 0)) + 1
-        if in_bytes:
-            start, stop = at(edges, start), at(edges, stop)
-        put(offsets, 2 * place, base + start)
-        put(offsets, 2 * place + 1, base + stop)
+        put(offsets, 2 * place, base + at(sources, max(min(first, most), 0)))
+        put(offsets, 2 * place + 1, base + at(sources, max(min(characters - 1, most), 0)) + 1)
     return position
 
 
@@ -127,18 +119,18 @@ def _keep_first_blank(plan, begin):
 
 
 @helper
-def _leave_out(plan, begin, end, base, least_stop):
-    """Let the first ids stand for nothing before ``base``, where the text begins, nor end before ``least_stop``."""
+def _leave_out(plan, begin, end, base):
+    """Let the first ids stand for nothing before ``base``, where the text begins, but for its first character."""
     offsets = table(plan, PLAN_OFFSETS, np.int64)
     place = begin
     while place < end and at(offsets, 2 * place) < base:
         put(offsets, 2 * place, base)
-        put(offsets, 2 * place + 1, max(at(offsets, 2 * place + 1), least_stop))
+        put(offsets, 2 * place + 1, max(at(offsets, 2 * place + 1), base + 1))
         place += 1
 
 
 @helper
-def add_up(plan, row, text, length, begin, end):
+def add_up(plan, row, length, begin, end):
     """Locate the ids from ``begin`` to ``end``, a document's, by their lengths; whether that is possible."""
     trim = field(plan, PLAN_TRIM)
     blanks = np.int64(INFO_BLANKS if trim != 0 else 0)
@@ -156,10 +148,7 @@ def add_up(plan, row, text, length, begin, end):
     if located != length:
         return False
     if shift > 0:  # the U+0020 put before the text stands for its first character
-        width = np.int64(1)
-        if in_bytes:
-            width = width_of(at(array_at(text, length, np.uint8), shift)) if shift < length else np.int64(0)
-        _leave_out(plan, begin, end, base, base + width)
+        _leave_out(plan, begin, end, base)
     if begin < end and trim & (TRIM_KEEPS_AT_START | TRIM_KEEPS_FIRST) != 0:
         _keep_first_blank(plan, begin)
     return True
