@@ -8,7 +8,7 @@ is cut anew as in encoding, and the ids are dealt out to the pretokens by the wi
 
 import numpy as np
 
-from numbatok.kernels.dtypes import ONE, U64, WORK_VIEW, ZERO
+from numbatok.kernels.dtypes import ALL_ONES, ONE, U64, WORK_VIEW, ZERO
 from numbatok.kernels.intrinsics import (
     array_at,
     at,
@@ -164,25 +164,28 @@ def turn_into_bytes(plan, groups, count):
         text, length = at(fields, 4 * group + 2), at(fields, 4 * group + 3)
         block = first = number = np.int64(0)  # characters before the block, and before the lowest of ``bits``
         begins = bits = _begins_of_block(text, length, block)
+        inside = np.int64(set_bits(begins))
         for i in range(2 * at(fields, 4 * group), 2 * at(fields, 4 * group + 1)):
             wanted = at(offsets, i)
             if wanted < 0:
                 continue
             while wanted < first:
                 block -= 64
-                begins = _begins_of_block(text, length, block)
-                first -= np.int64(set_bits(begins))
-                number, bits = first, begins
-            if wanted < number:
-                number, bits = first, begins
-            while block + 64 <= length:
-                rest = np.int64(set_bits(bits))
-                if wanted - number < rest:
-                    break
-                number += rest
+                begins = bits = _begins_of_block(text, length, block)
+                inside = np.int64(set_bits(begins))
+                first -= inside
+                number = first
+            while wanted >= first + inside and block + 64 <= length:
+                first += inside
+                number = first
                 block += 64
                 begins = bits = _begins_of_block(text, length, block)
-                first = number
+                inside = np.int64(set_bits(begins))
+            if begins == ALL_ONES:
+                put(offsets, i, block + wanted - first)
+                continue
+            if wanted < number:
+                number, bits = first, begins
             while number < wanted and bits != ZERO:
                 bits &= bits - ONE
                 number += 1
