@@ -1,7 +1,7 @@
 """Offsets of ids that are the bytes of their text, all of them, in turn: the lengths of their tokens add up.
 
 A word about each id (``INFO_...``) tells its bytes, the first bytes of characters among them, and what is missing of a
-character that it does not end, so no text is read, and nothing branches on what is found.
+character that it does not end, so no text is read, and nothing branches on what one of them is.
 """
 
 import numpy as np
@@ -10,10 +10,12 @@ from numbatok.kernels.intrinsics import at, field, put, table
 from numbatok.kernels.jit import helper
 from numbatok.kernels.offset_plan import (
     INFO_BEFORE_SHIFT,
+    INFO_BEGINS_INSIDE,
     INFO_BEHIND_SHIFT,
     INFO_BLANKS,
     INFO_CHARACTERS,
     INFO_CHARACTERS_SHIFT,
+    INFO_ENDS_INSIDE,
     INFO_INSIDE_SHIFT,
     INFO_LENGTH,
     INFO_MISSING_SHIFT,
@@ -31,6 +33,9 @@ from numbatok.kernels.offset_plan import (
     TRIM_KEEPS_AT_START,
     TRIM_KEEPS_FIRST,
 )
+
+GROUP = 16  # ids of which it is asked at once whether they are whole characters, as nearly all of English are
+PARTS_OF_CHARACTERS = INFO_BEGINS_INSIDE | INFO_ENDS_INSIDE
 
 
 @helper
@@ -68,19 +73,35 @@ def _in_bytes(plan, begin, end, base, blanks):
     offsets = table(plan, PLAN_OFFSETS, np.int64)
     position = base
     opened = closed = base  # the last character that begins so far: where, if not all of it is here, and where it ends
-    for place in range(begin, end):
-        word = _word_of(info, ids, place)
-        if word & INFO_VARIES != 0:
-            return np.int64(-1)
-        # Choices by masks: which of them it is no branch foresees, where characters are cut.
-        is_inside = -(word >> INFO_INSIDE_SHIFT & 1)
-        start = position ^ ((position ^ opened) & is_inside)
-        position += word & INFO_LENGTH
-        begins_one = -np.int64(word & (INFO_CHARACTERS << INFO_CHARACTERS_SHIFT) != 0)
-        opened ^= (opened ^ (position - (word >> INFO_PRESENT_SHIFT & INFO_OPEN))) & begins_one
-        closed ^= (closed ^ (position + (word >> INFO_MISSING_SHIFT & INFO_OPEN))) & begins_one
-        put(offsets, 2 * place, start + (word >> INFO_BEFORE_SHIFT & blanks))
-        put(offsets, 2 * place + 1, closed - (word >> INFO_BEHIND_SHIFT & blanks))
+    while begin < end:
+        stop = min(begin + GROUP, end)
+        seen = np.int64(0)
+        for place in range(begin, stop):
+            seen |= _word_of(info, ids, place)
+        if seen & (PARTS_OF_CHARACTERS | INFO_VARIES) == 0:
+            for place in range(begin, stop):
+                word = _word_of(info, ids, place)
+                put(offsets, 2 * place, position + (word >> INFO_BEFORE_SHIFT & blanks))
+                position += word & INFO_LENGTH
+                put(offsets, 2 * place + 1, position - (word >> INFO_BEHIND_SHIFT & blanks))
+            opened = closed = position
+            begin = stop
+            continue
+        stop = min(begin + 16 * GROUP, end)
+        for place in range(begin, stop):
+            word = _word_of(info, ids, place)
+            if word & INFO_VARIES != 0:
+                return np.int64(-1)
+            # Choices by masks: which of them it is no branch foresees, where characters are cut.
+            is_inside = -(word >> INFO_INSIDE_SHIFT & 1)
+            start = position ^ ((position ^ opened) & is_inside)
+            position += word & INFO_LENGTH
+            begins_one = -np.int64(word & (INFO_CHARACTERS << INFO_CHARACTERS_SHIFT) != 0)
+            opened ^= (opened ^ (position - (word >> INFO_PRESENT_SHIFT & INFO_OPEN))) & begins_one
+            closed ^= (closed ^ (position + (word >> INFO_MISSING_SHIFT & INFO_OPEN))) & begins_one
+            put(offsets, 2 * place, start + (word >> INFO_BEFORE_SHIFT & blanks))
+            put(offsets, 2 * place + 1, closed - (word >> INFO_BEHIND_SHIFT & blanks))
+        begin = stop
     return position - base
 
 
