@@ -169,7 +169,7 @@ def turn_into_bytes(plan, groups, count):
             wanted = at(offsets, i)
             if wanted < 0:
                 continue
-            while wanted < first:
+            while wanted < first and block > 0:  # a text that another thread changes may lead anywhere else
                 block -= 64
                 begins = bits = _begins_of_block(text, length, block)
                 inside = np.int64(set_bits(begins))
