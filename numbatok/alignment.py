@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from numbatok.counting import characters_before
 from numbatok.documents import Documents
 from numbatok.kernels import offset_plan
-from numbatok.kernels.offsets import count_leads
 from numbatok.memory import address_of
 from numbatok.normalizers import Normalizer
 from numbatok.offset_tables import Places, blanks_around
 from numbatok.parts import Parts
 from numbatok.templates import Text
-from numbatok.text import OffsetUnit
 
 if TYPE_CHECKING:
     from numbatok.engine import Encoded
@@ -62,12 +61,11 @@ def inserts_of(parts: Parts) -> int | None:
 class Mapping:
     """How documents of texts that were cut and normalized lie in them."""
 
-    def __init__(self, parts: Parts, encoded: "Encoded", unit: OffsetUnit, kept: list[npt.NDArray[Any]]) -> None:
+    def __init__(self, parts: Parts, encoded: "Encoded", kept: list[npt.NDArray[Any]]) -> None:
         self._normalizer = parts.normalizer
         self._flags = {token.id: token.flags for token in parts.added_tokens}
         self._encoded = encoded
         self._documents: Documents = encoded.documents
-        self._unit = unit
         self._kept = kept  # what rows point into
         self._rows = np.zeros((len(encoded.ends), offset_plan.ROW_FIELDS), np.int64)
         self._notes: list[tuple[int, int, int]] = []
@@ -94,16 +92,13 @@ class Mapping:
         for begin, (stop, place, until) in zip(begins, table, strict=True):
             wanted |= {begin, stop} if place < 0 else {begin, stop, begin + place, begin + until}
         in_bytes = np.array(sorted(place for place in wanted if place <= length), np.int64)
-        in_unit = in_bytes.copy()
-        if self._unit == "char":
-            count_leads(address, length, address_of(in_unit), len(in_unit))
-        unit_of = dict(zip(in_bytes.tolist(), in_unit.tolist(), strict=True))
+        number_of = dict(zip(in_bytes.tolist(), characters_before(address, in_bytes).tolist(), strict=True))
         current: tuple[int, int] | None = None
         for number, (begin, (stop, place, until), size) in enumerate(zip(begins, table, sizes, strict=True)):
             document = group.begin + number
             row = self._rows[document]
             if place < 0:
-                row[:2] = unit_of[begin], unit_of[stop]
+                row[:2] = number_of[begin], number_of[stop]
                 self._note(document, ctypes.string_at(address + begin, stop - begin).decode())
                 continue
             if current != (begin, stop):
@@ -112,27 +107,25 @@ class Mapping:
             if size < 0:
                 self._note(document, segment.normal_bytes[place:until].decode())
             if size > 0 and not (segment.is_edge(place) and segment.is_edge(until)):
-                self._cut_inside.append((document, segment, place, unit_of[begin]))
+                self._cut_inside.append((document, segment, place, number_of[begin]))
             if segment.sources is None:
                 if size < 0:
-                    row[:2] = unit_of[begin + place], unit_of[begin + until]
+                    row[:2] = number_of[begin + place], number_of[begin + until]
                 else:
-                    row[offset_plan.ROW_BASE] = unit_of[begin + place]
+                    row[offset_plan.ROW_BASE] = number_of[begin + place]
                     row[offset_plan.ROW_SHIFT] = size - (until - place)
                 continue
             sources = segment.part(place, until)
             if size < 0:
-                ends = np.array([sources[0], sources[-1] + 1])
-                row[:2] = unit_of[begin] + (ends if self._unit == "char" else segment.edges[ends])
+                row[:2] = number_of[begin] + sources[0], number_of[begin] + sources[-1] + 1
                 continue
             if size > until - place:  # the U+0020 before it stands for the first character
                 first = sources[:1] if len(sources) else segment.part(place, place + 1)
                 sources = np.concatenate([first, sources])
-            sources = np.ascontiguousarray(sources)
-            self._kept += [sources, segment.edges] if self._unit == "byte" else [sources]
-            row[offset_plan.ROW_BASE] = unit_of[begin]
+            sources = np.ascontiguousarray(sources, np.int64)
+            self._kept.append(sources)
+            row[offset_plan.ROW_BASE] = number_of[begin]
             row[offset_plan.ROW_SOURCES], row[offset_plan.ROW_SOURCES + 1] = address_of(sources), len(sources)
-            row[offset_plan.ROW_EDGES] = address_of(segment.edges) if self._unit == "byte" else 0
 
     def _segment(self, group: Group, begin: int, address: int, length: int) -> "Segment":
         """The segment that begins at a byte of a text, as encoding made it, or made now."""
@@ -148,37 +141,27 @@ class Mapping:
             first = int(self._encoded.ends[document - 1]) if document else 0
             span = slice(first, int(self._encoded.ends[document]))
             stops = place + np.cumsum(lengths[span])
-            numbers = np.cumsum(segment.leads) - 1  # the character of each byte
+            numbers = np.cumsum(segment.leads, dtype=np.int64) - 1  # the character of each byte
             begins = numbers[np.maximum(stops - lengths[span], 0)]
             ends = numbers[np.minimum(stops, len(numbers)) - 1]
             if segment.sources is not None:
                 begins, ends = segment.sources[begins], segment.sources[ends]
-            spans = np.column_stack([begins, ends + 1])
-            found[span] = base + (spans if self._unit == "char" else segment.edges[spans])
+            found[span] = base + np.column_stack([begins, ends + 1])
 
     def _map_one_for_one(self, group: Group, address: int, length: int, inserts: int) -> None:
         """Map a text of whose segments each character stands for one, after ``inserts`` that stand for the first."""
         assert self._documents.segments is not None
-        data = ctypes.string_at(address, length)
-        edges = np.append(np.flatnonzero(np.frombuffer(data, np.uint8) & 0xC0 != 0x80), length)
         span = slice(group.begin, group.end)
-        begins, stops = self._documents.begins[span], self._documents.segments[span, 0]
+        begins = self._documents.begins[span]
+        stops = np.ascontiguousarray(self._documents.segments[span, 0])
         is_token = self._documents.lengths[span] < 0
         rows = self._rows[span]
-        first = np.searchsorted(edges, begins)
-        if self._unit == "char":
-            rows[:, offset_plan.ROW_BASE], rows[:, offset_plan.ROW_STOP] = first, np.searchsorted(edges, stops)
-            rows[:, offset_plan.ROW_SHIFT] = np.where(is_token, 0, inserts)
-        else:
-            sources = np.maximum(np.arange(-inserts, length), 0)
-            self._kept += [edges, sources]
-            rows[:, offset_plan.ROW_BASE] = np.where(is_token, begins, 0)
-            rows[:, offset_plan.ROW_STOP] = stops
-            rows[:, offset_plan.ROW_SOURCES] = np.where(is_token, 0, address_of(sources))
-            rows[:, offset_plan.ROW_SOURCES + 1] = len(sources)
-            rows[:, offset_plan.ROW_EDGES] = address_of(edges) + 8 * first
+        rows[:, offset_plan.ROW_BASE] = characters_before(address, begins)
+        rows[:, offset_plan.ROW_STOP] = characters_before(address, stops)
+        rows[:, offset_plan.ROW_SHIFT] = np.where(is_token, 0, inserts)
         for number in np.flatnonzero(is_token).tolist() if any(self._flags.values()) else ():
-            self._note(group.begin + number, data[begins[number] : stops[number]].decode())
+            begin, stop = int(begins[number]), int(stops[number])
+            self._note(group.begin + number, ctypes.string_at(address + begin, stop - begin).decode())
 
     def _note(self, document: int, value: str) -> None:
         """Note the white space at the ends of an added token as it stands in the text, if it may vary."""
@@ -199,19 +182,12 @@ class Segment:
             given = self._data.decode()
             self._normal, self.sources = normalizer.aligned(given)
             if self.sources is None and self._normal != given:
-                self.sources = np.arange(len(given))
+                self.sources = np.arange(len(given), dtype=np.int64)
 
     @functools.cached_property
     def normal_bytes(self) -> bytes:
         """The UTF-8 of the normal text."""
         return self._data if self.sources is None else self._normal.encode()
-
-    @functools.cached_property
-    def edges(self) -> Places:
-        """Where each character begins, in bytes, and the last one ends."""
-        begin = np.ones(len(self._data) + 1, np.bool_)
-        np.not_equal(np.frombuffer(self._data, np.uint8) & 0xC0, 0x80, out=begin[:-1])
-        return np.flatnonzero(begin)
 
     def part(self, begin: int, end: int) -> Places:
         """The sources of the characters of the normal text's bytes from ``begin`` to ``end``."""

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.calls import AnyIds
+from numbatok.displays.escapes import many
 
 if TYPE_CHECKING:
     from numbatok.rows import Packed
@@ -113,7 +114,7 @@ class TokenBatch:
             types, places = _rows(self._type_ids, [span]), _rows(self._token_offsets, [span])
             validity = _rows(self._validity, [slice(start, stop)])
             return TokenBatch(self.ids[first:last], self.offsets[start : stop + 1] - first, types, places, validity)
-        return self.take(np.arange(start, stop, step))
+        return self.take(np.arange(start, stop, step, dtype=np.int64))
 
     def __iter__(self) -> Iterator[AnyIds]:
         edges = self.offsets.tolist()
@@ -135,7 +136,8 @@ class TokenBatch:
     __hash__ = None  # type: ignore[assignment]  # it holds arrays, which can change
 
     def __repr__(self) -> str:
-        return f"TokenBatch({len(self)} documents, {int(self.offsets[-1] - self.offsets[0])} ids)"
+        ids = int(self.offsets[-1] - self.offsets[0])
+        return f"TokenBatch({many(len(self), 'document')}, {many(ids, 'id')})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first documents and their ids. ``tokenizer.show(batch)`` shows their tokens."""
@@ -234,7 +236,7 @@ class TokenBatch:
         :meth:`take`.
 
         >>> numbatok.get_encoding("gpt2").encode_batch(["Hello world", "again"]).filter_by_length(least=2)
-        TokenBatch(1 documents, 2 ids)
+        TokenBatch(1 document, 2 ids)
         """
         from numbatok.rows import checked_number
 

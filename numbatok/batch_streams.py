@@ -1,9 +1,8 @@
 """Many streams of ids to text at once, as in serving: by a kernel where it knows the decoder's steps."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +13,12 @@ from numbatok.decoders import Decoder
 from numbatok.ids import Ids, Offsets, as_ids, unknown_id
 from numbatok.kernels import streams
 from numbatok.kernels.decode import NO_ROOM, WIDEST_COPY
+from numbatok.kernels.jit import Kernel
 from numbatok.memory import address_of
 from numbatok.stream_decoders import StreamDecoder, Strings
 
 _MOST_STRIPPED = 255  # a byte of a stream's state
+_UINT32 = np.dtype(np.uint32)
 
 
 class BatchStreamDecoder:
@@ -38,13 +39,17 @@ class BatchStreamDecoder:
         self._strings = strings
         self._decoders = [] if tables is not None else [StreamDecoder(strings) for _ in range(count)]
         self._vocab_size = strings.vocab_size
-        self._one_each = np.arange(count + 1, dtype=np.int64)
-        self._ends = np.zeros(count + 1, np.int64)
-        # Addresses take time to ask for, and a call for few streams hardly more.
-        self._one_each_address, self._ends_address = address_of(self._one_each), address_of(self._ends) + 8
-        self._keep(
-            np.zeros((count, 0), np.uint8) if tables is None else tables.new_states(count), np.empty(0, np.uint8)
-        )
+        # What is always in the same place: addresses take time to ask for, and a call for few streams hardly more.
+        self._one_each, self._none = np.arange(count + 1, dtype=np.int64), np.zeros(count + 1, np.int64)
+        self._given, self._ends = np.empty(count, np.uint32), np.zeros(count + 1, np.int64)
+        self._edges_address, self._given_address = address_of(self._one_each), address_of(self._given)
+        self._record = np.zeros(streams.STREAMS_FIELDS, np.int64)
+        self._record_address = address_of(self._record)
+        if tables is not None:
+            self._record[:] = tables.record
+            self._record[streams.STREAMS_COUNT] = count
+            self._set_table(streams.STREAMS_ENDS, self._ends[1:])
+            self._keep(tables.new_states(count), np.empty(1024 + 32 * count, np.uint8))
 
     def __len__(self) -> int:
         return self._count
@@ -67,13 +72,21 @@ class BatchStreamDecoder:
         Raises ValueError for ids that are not one for each stream or not in the vocabulary, TypeError for what is no
         integer; no stream has gone on then.
         """
-        array = as_ids(ids, self._vocab_size)
+        if offsets is None and type(ids) is np.ndarray and ids.dtype is _UINT32 and ids.shape == self._given.shape:
+            array: Ids = ids
+        else:
+            array = as_ids(ids, self._vocab_size)
+            if offsets is None and len(array) != self._count:
+                raise ValueError(
+                    f"{len(array)} ids are given for {self._count} streams; each takes one, or pass offsets"
+                )
+        if self._tables is not None and offsets is None:
+            self._given[:] = array  # nobody else changes these
+            return self._by_kernel(self._tables, self._given, self._given_address, self._edges_address)
         edges = self._one_each if offsets is None else self._checked(offsets, len(array))
-        if offsets is None and len(array) != self._count:
-            raise ValueError(f"{len(array)} ids are given for {self._count} streams; each takes one, or pass offsets")
         if self._tables is not None:
-            address = self._one_each_address if offsets is None else address_of(edges)
-            return self._by_kernel(array, address, self._tables, is_end=False)
+            array = array.copy()
+            return self._by_kernel(self._tables, array, address_of(array), address_of(edges))
         for place, number in enumerate(array.tolist()):
             try:
                 self._strings[number]
@@ -88,8 +101,7 @@ class BatchStreamDecoder:
         """The rest of each stream's text, as :meth:`feed` gives it; all then begin anew."""
         if self._tables is None:
             return self._joined(decoder.finish() for decoder in self._decoders)
-        none = np.zeros(self._count + 1, np.int64)
-        rest = self._by_kernel(np.empty(0, np.uint32), address_of(none), self._tables, is_end=True)
+        rest = self._by_kernel(self._tables, self._given, self._given_address, address_of(self._none), is_end=True)
         self._keep(self._tables.new_states(self._count), self._output)
         return rest
 
@@ -124,135 +136,111 @@ class BatchStreamDecoder:
             raise ValueError(f"offsets must rise from 0 to {total}, the number of ids")
         return edges
 
+    def _set_table(self, field: int, array: npt.NDArray[Any]) -> None:
+        self._record[field], self._record[field + 1] = address_of(array), array.size
+
     def _keep(self, states: npt.NDArray[np.uint8], output: npt.NDArray[np.uint8]) -> None:
-        """Keep the streams' states, and where text is written, with their addresses, which take time to ask for."""
+        """Keep the streams' states, and where text is written."""
         self._states, self._output = states, output
-        self._room = address_of(states), states.shape[1], address_of(output), len(output)
+        self._record[streams.STREAMS_WIDTH] = states.shape[1]
+        self._set_table(streams.STREAMS_STATES, states)
+        self._set_table(streams.STREAMS_OUTPUT, output)
 
     def _unknown(self, ids: Ids, place: int) -> ValueError:
-        return unknown_id(ids, place, np.array([0, len(ids)]), self._vocab_size, False)
+        return unknown_id(ids, place, np.array([0, len(ids)], np.int64), self._vocab_size, False)
 
-    def _by_kernel(self, ids: Ids, edges: int, tables: "Tables", is_end: bool) -> tuple[npt.NDArray[np.uint8], Offsets]:
-        before = self._states.copy()
-        while True:
-            used = tables.decode(ids, edges, self._count, self._room, self._ends_address, is_end)
-            if used >= 0:
-                return self._output[:used].copy(), self._ends.copy()
-            self._states[:] = before
-            if used != NO_ROOM:
+    def _by_kernel(
+        self, tables: "Tables", ids: Ids, address: int, edges: int, is_end: bool = False
+    ) -> tuple[npt.NDArray[np.uint8], Offsets]:
+        """Feed ids from an address that nobody else writes to; ``edges`` is the address of where each stream's are."""
+        if not tables.is_direct:
+            rows = tables.rows_of(ids)
+            address = address_of(rows)
+        while (used := tables.kernel(self._record_address, address, edges, is_end)) < 0:
+            if used == streams.NARROW_STATES:
+                self._keep(np.concatenate([self._states, np.zeros_like(self._states)], axis=1), self._output)
+            elif used == NO_ROOM:
+                self._keep(self._states, np.empty(2 * len(self._output) + 32 * len(ids), np.uint8))
+            else:
                 raise self._unknown(ids, -1 - used)
-            size = 2 * len(self._output) + 32 * (len(ids) + self._count) + 1024
-            self._keep(tables.wider(self._states), np.empty(size, np.uint8))
-            before = self._states.copy()
+        return self._output[:used].copy(), self._ends.copy()
 
     @staticmethod
     def _joined(texts: Iterable[str]) -> tuple[npt.NDArray[np.uint8], Offsets]:
         parts = [text.encode() for text in texts]
         lengths = [len(part) for part in parts]
-        return np.frombuffer(bytearray(b"".join(parts)), np.uint8), np.concatenate([[0], np.cumsum(lengths, dtype=int)])
+        return np.frombuffer(bytearray(b"".join(parts)), np.uint8), np.cumsum([0, *lengths], dtype=np.int64)
 
 
-class Tables(ABC):
-    """What the kernels decode streams by, and what they keep of each stream."""
+class Tables:
+    """What a kernel decodes streams by, and what it keeps of each stream.
 
-    @abstractmethod
+    Attributes
+    ----------
+    kernel : the kernel; see :mod:`numbatok.kernels.streams`
+    record : its record, but for what each decoder of streams has of its own
+    is_direct, rows_of : whether ids are rows of the tables, and what makes rows of them
+    """
+
+    def __init__(
+        self,
+        decoder: ByteDecoder,
+        kernel: Kernel,
+        fields: dict[int, npt.NDArray[Any]],
+        state: tuple[int, int],
+    ) -> None:
+        self.kernel, self.is_direct, self.rows_of = kernel.entry, decoder.is_direct, decoder.rows_of
+        self._fields = fields
+        self._width, self._first = state
+        self.record = np.zeros(streams.STREAMS_FIELDS, np.int64)
+        for field, array in fields.items():
+            self.record[field], self.record[field + 1] = address_of(array), len(array)
+
     def new_states(self, count: int) -> npt.NDArray[np.uint8]:
         """uint8[count, width], of streams that begin."""
-
-    def wider(self, states: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """States with room for more."""
+        states = np.zeros((count, self._width), np.uint8)
+        states[:, 0] = self._first
         return states
 
-    @abstractmethod
-    def decode(self, ids: Ids, edges: int, count: int, room: tuple[int, int, int, int], ends: int, is_end: bool) -> int:
-        """Bytes of more text, NO_ROOM, or what names an unknown id; see :mod:`numbatok.kernels.streams`.
 
-        ``edges`` is the address of int64[count + 1], where each stream's ids begin; ``room`` is the address of
-        ``count`` states, their width, and the address and bytes of the output; ``ends`` is the address of int64[count].
-        """
-
-
-class _ByteTables(Tables):
+def _byte_tables(decoder: ByteDecoder, skip_special_tokens: bool) -> Tables:
     """Of a vocabulary of bytes: the byte decoder's."""
-
-    def __init__(self, decoder: ByteDecoder, skip_special_tokens: bool) -> None:
-        self._rows_of = decoder.rows_of
-        self._decode = streams.decode_streams.compiled()
-        self._kept = decoder.table(skip_special_tokens), *decoder.contents
-        table, data, starts = self._kept
-        raw = data.tobytes()
-        self._whole = np.array([_is_utf8(raw[begin:end]) for begin, end in pairwise(starts.tolist())], np.uint8)
-        self._fixed = (
-            address_of(table),
-            len(table),
-            address_of(self._whole),
-            address_of(starts),
-            len(starts) - 1,
-            address_of(data),
-            len(data),
-        )
-
-    def new_states(self, count: int) -> npt.NDArray[np.uint8]:
-        return np.zeros((count, streams.STATE_BYTES), np.uint8)
-
-    def decode(self, ids: Ids, edges: int, count: int, room: tuple[int, int, int, int], ends: int, is_end: bool) -> int:
-        ids = self._rows_of(ids)
-        states, _, output, capacity = room
-        places = address_of(ids), edges, count
-        return int(self._decode(*places, *self._fixed, states, is_end, output, capacity, ends))
+    data, starts = decoder.contents
+    raw = data.tobytes()
+    fields: dict[int, npt.NDArray[Any]] = {
+        streams.STREAMS_NUMBERS: decoder.table(skip_special_tokens),
+        streams.STREAMS_STARTS: starts,
+        streams.STREAMS_DATA: data,
+        streams.STREAMS_KINDS: np.array(
+            [_is_utf8(raw[begin:end]) for begin, end in pairwise(starts.tolist())], np.uint8
+        ),
+    }
+    return Tables(decoder, streams.decode_streams, fields, (streams.STATE_BYTES, 0))
 
 
-class _StringTables(Tables):
+def _string_tables(decoder: ByteDecoder, skip_special_tokens: bool, head: Decoder, strip: decoders.Strip) -> Tables:
     """Of a vocabulary whose strings are joined but for byte tokens, and stripped at the begin."""
-
-    def __init__(self, decoder: ByteDecoder, skip_special_tokens: bool, head: Decoder, strip: decoders.Strip) -> None:
-        self._rows_of = decoder.rows_of
-        self._decode = streams.decode_string_streams.compiled()
-        data, starts = decoder.contents
-        raw = data.tobytes()
-        strings = [
-            decoders.decode([raw[begin:end].decode("utf-8", "replace")], head)
-            for begin, end in pairwise(starts.tolist())
-        ]
-        parts = [string.encode() for string in strings]
-        byte_of = [int(string[3:5], 16) if decoders.is_byte(string) else streams.NO_BYTE for string in strings]
-        edges = np.cumsum([0, *map(len, parts)])
-        content = np.frombuffer(strip.content.encode(), np.uint8)
-        table = decoder.table(skip_special_tokens)
-        self._data = np.frombuffer(b"".join(parts) + bytes(WIDEST_COPY), np.uint8)
-        self._kept = table, np.array(byte_of, np.uint16), edges, content
-        self._strip = strip.start
-        self._fixed = (
-            address_of(table),
-            len(table),
-            address_of(self._kept[1]),
-            address_of(edges),
-            len(parts),
-            address_of(self._data),
-            len(self._data),
-        )
-        self._blank = address_of(content), len(content)
-
-    def new_states(self, count: int) -> npt.NDArray[np.uint8]:
-        states = np.zeros((count, 16), np.uint8)
-        states[:, 0] = self._strip
-        return states
-
-    def wider(self, states: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        return np.concatenate([states, np.zeros_like(states)], axis=1)
-
-    def decode(self, ids: Ids, edges: int, count: int, room: tuple[int, int, int, int], ends: int, is_end: bool) -> int:
-        ids = self._rows_of(ids)
-        states, width, output, capacity = room
-        places = address_of(ids), edges, count
-        kept = states, width, *self._blank, is_end
-        return int(self._decode(*places, *self._fixed, *kept, output, capacity, ends))
+    data, starts = decoder.contents
+    raw = data.tobytes()
+    strings = [
+        decoders.decode([raw[begin:end].decode("utf-8", "replace")], head) for begin, end in pairwise(starts.tolist())
+    ]
+    parts = [string.encode() for string in strings]
+    byte_of = [int(string[3:5], 16) if decoders.is_byte(string) else streams.NO_BYTE for string in strings]
+    fields: dict[int, npt.NDArray[Any]] = {
+        streams.STREAMS_NUMBERS: decoder.table(skip_special_tokens),
+        streams.STREAMS_STARTS: np.cumsum([0, *map(len, parts)], dtype=np.int64),
+        streams.STREAMS_DATA: np.frombuffer(b"".join(parts) + bytes(WIDEST_COPY), np.uint8),
+        streams.STREAMS_KINDS: np.array(byte_of, np.uint16),
+        streams.STREAMS_BLANK: np.frombuffer(strip.content.encode(), np.uint8),
+    }
+    return Tables(decoder, streams.decode_string_streams, fields, (2 * streams.RUN_HEADER, strip.start))
 
 
 def tables_of(decoder: ByteDecoder, skip_special_tokens: bool, strings: Strings) -> Tables | None:
     """The tables for a decoder that a kernel knows; None for others."""
     if not strings.decoder:
-        return _ByteTables(decoder, skip_special_tokens)
+        return _byte_tables(decoder, skip_special_tokens)
     strip = decoders.Strip(" ", 0, 0)
     rest = list(strings.tail)
     if rest[:1] != [decoders.ByteFallback()] or rest[1:2] != [decoders.Fuse()]:
@@ -261,7 +249,7 @@ def tables_of(decoder: ByteDecoder, skip_special_tokens: bool, strings: Strings)
         if not isinstance(step, decoders.Strip) or strip.start or step.stop or step.start > _MOST_STRIPPED:
             return None
         strip = step
-    return _StringTables(decoder, skip_special_tokens, strings.head, strip)
+    return _string_tables(decoder, skip_special_tokens, strings.head, strip)
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -147,7 +147,7 @@ def truncate(
         local = Bytes(engine, parts, scratch, data)
         place = Prefix(local).longest_within(room) if side == "right" else Suffix(local).longest_within(room)
         settle(scratch)
-    number = place if source.text.isascii() else int(character_numbers(data, np.array([place]))[0])
+    number = place if source.text.isascii() else int(character_numbers(data, np.array([place], np.int64))[0])
     return source.text[:number] if side == "right" else source.text[number:]
 
 

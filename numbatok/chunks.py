@@ -5,40 +5,42 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.counting import NO_PLACES, Bytes, Places, Whole, last_within
+from numbatok.counting import NO_PLACES, Bytes, Places, Whole, characters_before, last_within
 from numbatok.ids import Ids
 from numbatok.kernels import chunks, dtypes
-from numbatok.kernels.pieces import count_characters
 from numbatok.memory import address_of
 from numbatok.truncation import Prefix
 
 LEVELS = ("piece", "sentence", "line", "paragraph")  # each one's places are among those of the one before
 LEAST_CHUNKS, MOST_CHUNKS = 4, 1 << 10  # that are tried at once
-BLOCK = 1 << 18  # bytes that are cut into chunks at once; more for large budgets
+BLOCK = 1 << 20  # bytes that are cut into chunks at once; more for large budgets
 
 
 def character_numbers(data: npt.NDArray[np.uint8], places: Places) -> Places:
     """How many characters are before each place."""
     edges, inverse = np.unique(places, return_inverse=True)
-    numbers = np.empty(len(edges), np.int64)
-    count_characters(address_of(data), address_of(edges), len(edges), address_of(numbers))
-    result: Places = numbers[inverse].reshape(places.shape)
+    result: Places = characters_before(address_of(data), edges)[inverse].reshape(places.shape)
     return result
 
 
-_LEVEL_NUMBERS = {"sentence": chunks.SENTENCES, "line": chunks.LINES, "paragraph": chunks.PARAGRAPHS}
+_LEVEL_NUMBERS = {
+    "piece": chunks.PIECES,
+    "sentence": chunks.SENTENCES,
+    "line": chunks.LINES,
+    "paragraph": chunks.PARAGRAPHS,
+}
 
 
-def _places_of(level: str, data: npt.NDArray[np.uint8], begin: int, end: int) -> Places:
-    """Where a text may be cut at a level above that of pieces, between two places."""
-    output = np.empty(end - begin, np.int64)
-    used = chunks.list_cuts(address_of(data), len(data), begin, end, _LEVEL_NUMBERS[level], address_of(output))
+def _places_of(level: str, data: npt.NDArray[np.uint8]) -> Places:
+    """Where a text may be cut at a level above that of pieces."""
+    output = np.empty(len(data), np.int64)
+    used = chunks.list_cuts(address_of(data), len(data), _LEVEL_NUMBERS[level], address_of(output))
     return output[:used]
 
 
 def _too_large(data: npt.NDArray[np.uint8], begin: int, room: int, count: int) -> ValueError:
     character = bytes(data[begin : begin + 4]).decode("utf-8", "ignore")[:1]
-    number = int(character_numbers(data, np.array([begin]))[0])
+    number = int(character_numbers(data, np.array([begin], np.int64))[0])
     return ValueError(
         f"max_tokens leaves room for {room} tokens of text, and the character {character!r} at index {number} alone "
         f"has {count}"
@@ -66,7 +68,8 @@ class Chunks:
     """The chunks of a text, block by block."""
 
     def __init__(self, text: Bytes, room: int, overlap: int, levels: tuple[str, ...]) -> None:
-        self._text, self._room, self._overlap, self._levels = text, room, overlap, levels
+        self._text, self._room, self._overlap = text, room, overlap
+        self._level = _LEVEL_NUMBERS[levels[-1]]
         self._buffers = np.empty(0, np.uint32), np.empty(0, np.uint64)  # of ids, and of where pieces begin
         self._spans: list[npt.NDArray[np.int64]] = []
         self._counts: list[Places] = []
@@ -90,18 +93,17 @@ class Chunks:
         text, begin = self._text, self._begin
         end = text.character_at(min(begin + size, text.size))
         is_last = end == text.size
-        ids, bitmap, settled = self._encode(begin, end)
+        ids, bitmap, settled, count = self._encode(begin, end)
         stop = end
         if not is_last:
-            added = text.added_tokens(ids, text.token_ends(begin, ids)) if settled < 0 else NO_PLACES
-            starts = text.pieces(max(settled, begin), end, added, final=False)
+            rest = ids[count:]
+            added = text.added_tokens(rest, text.token_ends(settled, rest)) if text.longest_added else NO_PLACES
+            starts = text.pieces(settled, end, added, final=False)
             stop = int(starts[-1]) if len(starts) else begin
             if stop <= begin:
                 return None
         sums = np.empty(len(ids) // chunks.GROUP + 1, np.int64)
         chunks.add_up_groups(address_of(ids), len(ids), address_of(text.sizes), begin, address_of(sums))
-        places = [_places_of(level, text.data, begin, stop) for level in reversed(self._levels) if level != "piece"]
-        levels = np.array([(address_of(each), len(each)) for each in places], np.int64).reshape(-1, 2)
         record = np.zeros(chunks.BLOCK_FIELDS, np.int64)
         record[: chunks.BLOCK_IDS] = text.address, begin, stop, is_last
         for field, array in (
@@ -111,15 +113,15 @@ class Chunks:
         ):
             record[field], record[field + 1] = address_of(array), len(array)
         record[chunks.BLOCK_SIZES] = address_of(text.sizes)
-        record[chunks.BLOCK_LEVELS], record[chunks.BLOCK_LEVEL_COUNT] = address_of(levels), len(levels)
-        block = _Block(record, is_last, [ids, bitmap, sums, levels, *places])
+        record[chunks.BLOCK_LEVEL], record[chunks.BLOCK_LENGTH] = self._level, text.size
+        block = _Block(record, is_last, [ids, bitmap, sums])
         record[chunks.BLOCK_TOKENS] = len(ids) if is_last else block.tokens_before(stop)
         return block
 
-    def _encode(self, begin: int, end: int) -> tuple[Ids, npt.NDArray[np.uint64], int]:
-        """(ids, where pieces begin, settled) of a part of the text by itself.
+    def _encode(self, begin: int, end: int) -> tuple[Ids, npt.NDArray[np.uint64], int, int]:
+        """(ids, where pieces begin, settled, count) of a part of the text by itself.
 
-        ``settled`` is a piece's begin that stays whatever follows the part, or -1 where there are added tokens.
+        ``settled`` is a piece's begin that stays whatever follows the part, ``count`` how many of the ids are before.
         """
         text, scratch = self._text, self._text.scratch
         length = end - begin
@@ -130,28 +132,20 @@ class Chunks:
             ids, bitmap = np.empty(room, np.uint32), np.empty(words, np.uint64)
         bitmap = bitmap[:words]
         bitmap[:] = 0
-        settled = np.full(1, 0, np.int64)
-        place, last = np.array([[text.address + begin], [length]]), np.empty(1, np.int64)
+        settled = np.zeros(2, np.int64)
+        place, last = np.array([[text.address + begin], [length]], np.int64), np.empty(1, np.int64)
         arguments = address_of(place), address_of(place) + 8, address_of(last)
-        more = address_of(bitmap), words, address_of(settled)
+        more = address_of(text.sizes), address_of(bitmap), words, address_of(settled)
         scratch.restart()
         scratch.expect(length)
         scratch.set_table(dtypes.WORK_OUTPUT, ids)
         while (status := chunks.encode_marking(scratch.address, *arguments, *more)) < 0:
-            if status == chunks.HAS_ADDED:
-                break
             text.mend(status, begin)
         ids = scratch.output
         scratch.use_small_output()
         self._buffers = ids, bitmap
-        found = ids[: max(status, 0)]
-        if status == chunks.HAS_ADDED or (text.longest_added and len(found) and text.is_added(int(found[0]))):
-            found = text.encode(begin, end)
-            starts = text.pieces(begin, end, text.added_tokens(found, text.token_ends(begin, found)), final=True)
-            bits = np.zeros(64 * words, np.uint8)
-            bits[starts - begin] = 1
-            return found, np.packbits(bits, bitorder="little").view(np.uint64), -1
-        return found, bitmap, begin + int(settled[0])
+        place_in_part, count = settled.tolist()
+        return ids[:status], bitmap, begin + place_in_part, count
 
     def _greedy(self, block: _Block, room: int, most: int) -> npt.NDArray[np.int64]:
         """int64[chunks, CHUNK_FIELDS]: up to ``most`` from the next one's begin on, as the kernel tells them."""
@@ -207,7 +201,7 @@ class Chunks:
             count = int(part.count(np.array([0]), np.array([width]))[0])
             raise _too_large(text.data, begin, self._room, count)
         counts = part.count(np.array([0]), np.array([size]))
-        self._take(np.array([[begin, begin + size, begin + size]]), counts)
+        self._take(np.array([[begin, begin + size, begin + size]], np.int64), counts)
         return True
 
     def _take(self, made: npt.NDArray[np.int64], counts: Places) -> None:
@@ -236,7 +230,7 @@ def whole_chunks(
     bytes_of = np.append(np.flatnonzero((data & 0xC0) != 0x80), size)  # of each character
     places = []
     for level in levels:
-        found = np.append(words if level == "piece" else _places_of(level, data, 0, size), size)
+        found = np.append(words if level == "piece" else _places_of(level, data), size)
         places.append(np.unique(np.searchsorted(bytes_of, found[found > 0])))
     spans, counts = [], []
     begin = done = 0

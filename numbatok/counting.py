@@ -19,7 +19,8 @@ from numbatok.calls import Call
 from numbatok.errors import DisallowedToken
 from numbatok.ids import Ids
 from numbatok.kernels import dtypes
-from numbatok.kernels.pieces import PEEK, add_sizes, list_starts_between
+from numbatok.kernels.pieces import add_sizes, count_characters, list_starts_between
+from numbatok.kernels.starts import LOOK_AHEAD
 from numbatok.memory import address_of
 from numbatok.rows import Side
 
@@ -40,6 +41,13 @@ def settle(scratch: "Scratch") -> None:
     scratch.restart()
     scratch.use_small_output()
     scratch.shrink()
+
+
+def characters_before(address: int, places: Places) -> Places:
+    """How many characters of the UTF-8 at an address begin before each place, in bytes; the places rise."""
+    numbers = np.empty(len(places), np.int64)
+    count_characters(address, address_of(places), len(places), address_of(numbers))
+    return numbers
 
 
 class Bytes:
@@ -71,7 +79,8 @@ class Bytes:
 
     def encode(self, begin: int, end: int) -> Ids:
         """The ids of a part by itself."""
-        place, length, last = np.array([self.address + begin]), np.array([end - begin]), np.empty(1, np.int64)
+        place, length = np.array([[self.address + begin], [end - begin]], np.int64)
+        last = np.empty(1, np.int64)
         self.scratch.restart()
         addresses = address_of(place), address_of(length), address_of(last)
         try:
@@ -81,7 +90,7 @@ class Bytes:
 
     def count(self, begins: Places, ends: Places) -> Places:
         """How many ids each of several parts has by itself."""
-        addresses, lengths = self.address + begins, ends - begins
+        addresses, lengths = self.address + begins.astype(np.int64), (ends - begins).astype(np.int64)
         last = np.empty(len(begins), np.int64)
         self.scratch.restart()
         places = address_of(addresses), address_of(lengths), address_of(last)
@@ -98,10 +107,6 @@ class Bytes:
             self.engine._mend(self.scratch, status)
         except DisallowedToken as found:
             raise self._raise_at(found, begin) from None
-
-    def is_added(self, id: int) -> bool:
-        """Whether an id is an added token's."""
-        return bool(self._is_added[id])
 
     def token_ends(self, begin: int, ids: Ids) -> Places:
         """Where the tokens of a part that begins at ``begin`` end."""
@@ -128,7 +133,7 @@ class Bytes:
             self.scratch.mend(status)
         starts = output[:status].copy()
         if not final and self.longest_added:
-            starts = starts[: np.searchsorted(starts, max(end - self.longest_added - PEEK, begin), side="right")]
+            starts = starts[: np.searchsorted(starts, max(end - self.longest_added - LOOK_AHEAD, begin), side="right")]
         return starts
 
     def added_tokens(self, ids: Ids, ends: Places) -> Places:

@@ -34,7 +34,8 @@ def tables_of(engine: "Engine", parts: Parts) -> tuple[npt.NDArray[np.uint64], P
     data, starts = decoder.contents
     begins, ends = starts[:-1], starts[1:]
     lengths = ends - begins
-    leads_before = np.concatenate([[0], np.cumsum(data & 0xC0 != 0x80)])
+    leads_before = np.zeros(len(data) + 1, np.int64)
+    np.cumsum(data & 0xC0 != 0x80, out=leads_before[1:])
     leads = leads_before[ends] - leads_before[begins]
     filled = lengths > 0
     safe = np.where(filled, begins, 0)
@@ -111,7 +112,8 @@ def _enter_added(engine: "Engine", parts: Parts, info: npt.NDArray[np.uint64], l
             owners.add(parts.vocabulary.data[begin:end].tobytes())
         blanks = blanks_around(content) if parts.trims else (0, 0)
         lengths_of[row] = end - begin if len(symbol) else len(data), *blanks
-        word = _words(np.array([len(data)]), np.array([len(content)]), np.array([blanks]))[0]
+        sizes = [np.array(each, np.int64) for each in ([len(data)], [len(content)], [blanks])]
+        word = _words(*sizes)[0]
         around = content[: blanks[0]] + content[len(content) - blanks[1] :]
         if token.flags or len(owners) > 1 or not around.isascii():
             word = np.uint64(offset_plan.INFO_VARIES)

@@ -35,8 +35,12 @@ class Locator:
         self._parts = parts
         plain = parts.vocabulary.is_plain
         self._adds_up = plain and not engine.drops
-        self._is_direct = self._adds_up and engine.tokens.is_direct
-        self._locate = offsets.locate_tokens.compiled()
+        #: Whether offsets of short texts are found by one call, by whether the template's special tokens are added.
+        self._at_once = {
+            special: self._adds_up and engine.tokens.is_direct and not (parts.trims and not self._trim_at_once(special))
+            for special in (False, True)
+        }
+        self._encode_and_locate = offsets.encode_and_locate.entry
         self._flagged = any(token.flags for token in parts.added_tokens)
         #: Whether offsets in normalized text need what its characters stand for.
         self.aligns = parts.normalizer is not None and inserts_of(parts) is None
@@ -45,7 +49,9 @@ class Locator:
         self._kept = (*tables_of(engine, parts), symbols)
         self._plan = np.zeros(offset_plan.PLAN_FIELDS, np.int64)  # what all calls have in common
         self._plan[offset_plan.PLAN_ADDS_UP] = self._adds_up
-        self._plan[offset_plan.PLAN_PREFIX] = -1 if plain else len(parts.vocabulary.options.prefix)
+        self._plan[offset_plan.PLAN_LOCATOR] = offsets.locate_tokens.address
+        by_bytes = plain or _adds_suffixes(parts)
+        self._plan[offset_plan.PLAN_PREFIX] = -1 if by_bytes else len(parts.vocabulary.options.prefix)
         fields = offset_plan.PLAN_INFO, offset_plan.PLAN_LENGTHS_OF, offset_plan.PLAN_NUMBERS
         arrays: tuple[npt.NDArray[Any], ...] = self._kept
         for field, array in zip(fields, arrays, strict=True):
@@ -55,18 +61,19 @@ class Locator:
         self, source: Any, actions: npt.NDArray[np.uint8], special: bool, unit: OffsetUnit
     ) -> tuple[Ids, Places] | None:
         """(ids, offsets) of a short ``str``; None where more is to be done than one call for each can do."""
-        if not self._is_direct or (self._parts.trims and not self._trim_at_once(special)):
+        if not self._at_once[special]:
             return None
-        engine = self._engine
-        scratch = engine.scratches.take()  # dropped after an exception
-        count = engine.encode_short(scratch, source, actions, special)
-        found = None
-        if count >= 0:
-            plan, places = scratch.plans.get((special, unit)) or self._new_plan(scratch, special, unit)
-            while (status := self._locate(scratch.address, plan)) < 0:
-                self._mend(scratch, status)
-            found = scratch.small_output[:count].copy(), places[:count].copy()
-        engine.scratches.put_back(scratch)
+        scratches = self._engine.scratches
+        scratch = scratches.take()  # dropped after an exception
+        if scratch.actions is not actions:
+            scratch.set_actions(actions)
+        around = self._engine.around[special]
+        if scratch.around is not around:
+            scratch.set_around(around)
+        plan, places = scratch.plans.get((special, unit)) or self._new_plan(scratch, special, unit)
+        count = self._encode_and_locate(id(source), scratch.address, plan)
+        found = None if count < 0 else (scratch.small_output[:count].copy(), places[:count].copy())
+        scratches.put_back(scratch)
         return found
 
     def _new_plan(self, scratch: Scratch, special: bool, unit: OffsetUnit) -> tuple[int, Places]:
@@ -129,7 +136,7 @@ class Locator:
         for field, column in enumerate((documents.addresses, documents.lengths, encoded.ends)):
             plan[field] = address_of(column)
         plan[offset_plan.PLAN_COUNT] = len(encoded.ends)
-        plan[offset_plan.PLAN_IN_BYTES] = unit == "byte"
+        plan[offset_plan.PLAN_IN_BYTES] = unit == "byte" and not documents.are_cut
         set_table(offset_plan.PLAN_IDS, ids)
         set_table(offset_plan.PLAN_OFFSETS, found)
         trims = self._parts.trims if trimmed else ()
@@ -138,7 +145,7 @@ class Locator:
         set_table(offset_plan.PLAN_SPACES, noted)
         notes: list[tuple[int, int, int]] = []
         if documents.are_cut:
-            mapping = Mapping(self._parts, encoded, unit, kept)
+            mapping = Mapping(self._parts, encoded, kept)
             rows, notes = mapping.rows()
             set_table(offset_plan.PLAN_ROWS, rows)
         elif self._adds_up and trims:
@@ -152,10 +159,14 @@ class Locator:
             before = np.cumsum(counts)
             first = np.searchsorted(documents.owners, documents.owners)  # the document that each text begins with
             words += np.repeat(before[:-1] - before[first], np.diff(encoded.ends, prepend=0)).astype(np.int32)
+        later = trims and not plan[offset_plan.PLAN_TRIM]
+        groups = list(groups_of(encoded)) if later or not self._adds_up or documents.are_cut else []
         if documents.are_cut:
             mapping.widen(found, self._kept[1][ids, 0])
-        later = trims and not plan[offset_plan.PLAN_TRIM]
-        groups = list(groups_of(encoded)) if later or not self._adds_up else []
+            plan[offset_plan.PLAN_IN_BYTES] = unit == "byte"
+            if unit == "byte":
+                fields = np.array([span_of(encoded, group) for group in groups], np.int64).reshape(-1, 4)
+                offsets.turn_into_bytes(address_of(plan), address_of(fields), len(fields))
         if not self._adds_up and len(found) and found.min() < 0:
             self._convert_rest(found, encoded, groups, unit)
         if later:
@@ -204,7 +215,7 @@ class Locator:
             places = -1 - found[odd]
             data = np.frombuffer(ctypes.string_at(address, length), np.uint8)
             leads = data & 0xC0 != 0x80
-            number = np.cumsum(leads) - 1  # the character of each byte
+            number = np.cumsum(leads, dtype=np.int64) - 1  # the character of each byte
             edges = np.append(np.flatnonzero(leads), length)
             for row, (start, stop) in enumerate(places.tolist()):
                 if start >= length:
@@ -217,6 +228,15 @@ class Locator:
                     first, last = int(edges[first]), int(edges[last]) if last < len(edges) else stop
                 places[row] = first, last
             found[odd] = places
+
+
+def _adds_suffixes(parts: Parts) -> bool:
+    """Whether the ids of a pretoken are its bytes, all of them, with a suffix after the last, as CLIP's are."""
+    vocabulary = parts.vocabulary
+    options = vocabulary.options
+    if options.unit != "byte" or options.prefix or not options.suffix.isascii() or vocabulary.whole_first:
+        return False
+    return all(len(vocabulary.units(suffix=suffix)[0]) == 256 for suffix in (b"", options.suffix))
 
 
 def _trim_code(trim: Trim, is_behind: bool) -> int:

@@ -105,10 +105,18 @@ class PrefixCache:
 
     def encode(self, text: str) -> Ids:
         """The ids of a text, uint32, in a new array; TypeError for what is no ``str``."""
+        return _joined(self._made(text))
+
+    def count(self, text: str) -> int:
+        """How many ids :meth:`encode` gives, without joining them."""
+        return sum(map(len, self._made(text)))
+
+    def _made(self, text: str) -> list[Ids]:
+        """The ids of a text, in parts that others share."""
         if not isinstance(text, str):
             raise TypeError(f"text must be str, not {type(text).__name__}; the tokenizer's encode takes bytes too")
         if len(text) < LEAST:
-            return self.tokenizer.encode(text, add_special_tokens=self._special)
+            return [self.tokenizer.encode(text, add_special_tokens=self._special)]
         entry = self._longest_prefix(text)
         stream, ids, rest = self._fresh, self._nothing, text
         if entry is not None:
@@ -117,15 +125,11 @@ class PrefixCache:
         if rest:
             ids = (*ids, stream.feed(rest))
             self._remember(_Entry(next(self._numbers), text, stream.copy(), ids))
-        return _joined([*ids, stream.finish()])
+        return [*ids, stream.finish()]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled, and copied, it is one that remembers nothing."""
         return PrefixCache, (self.tokenizer, self.max_bytes, self._special)
-
-    def count(self, text: str) -> int:
-        """How many ids :meth:`encode` gives."""
-        return len(self.encode(text))
 
     def clear(self) -> None:
         """Forget all texts, and count anew."""

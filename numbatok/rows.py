@@ -102,7 +102,8 @@ def take(batch: TokenBatch, numbers: object) -> TokenBatch:
     types = None if batch._type_ids is None else chosen(np.ascontiguousarray(batch._type_ids))
     places = None
     if batch.token_offsets is not None:
-        places = batch.token_offsets[np.repeat(offsets[wanted] - edges[:-1], lengths) + np.arange(edges[-1])]
+        moves = np.repeat(offsets[wanted] - edges[:-1], lengths)
+        places = batch.token_offsets[moves + np.arange(edges[-1], dtype=np.int64)]
     validity = None if batch.validity is None else batch.validity[wanted]
     return TokenBatch(chosen(ids).astype(batch.ids.dtype, copy=False), edges, types, places, validity)
 

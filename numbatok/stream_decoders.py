@@ -5,7 +5,9 @@ change; see :mod:`numbatok.decoders`.
 """
 
 import codecs
+import copy
 from collections.abc import Callable
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -129,6 +131,24 @@ class StreamDecoder:
             done = stage.feed(done) + stage.finish()
         self._begin()
         return "".join(done)
+
+    def copy(self) -> "StreamDecoder":
+        """Another stream that has been fed the same: what follows may differ from here on."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+        other._utf8.setstate(self._utf8.getstate())
+        steps = self._stages, self._bytes, self._run, self._rest  # which share parts
+        other._stages, other._bytes, other._run, other._rest = copy.deepcopy(steps)
+        return other
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "StreamDecoder":
+        return self.copy()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a stream cannot be pickled; pickle its tokenizer, and feed the ids so far to a new stream")
 
     def _begin(self) -> None:
         """Let the steps begin a new text."""

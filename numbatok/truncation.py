@@ -99,7 +99,8 @@ class Prefix(_Search):
         most = room - 256
         if most < 2 * dtypes.CHUNK_BYTES:
             return 0, 0
-        place, length, last = np.array([text.address]), np.array([text.size]), np.empty(1, np.int64)
+        place, length = np.array([[text.address], [text.size]], np.int64)
+        last = np.empty(1, np.int64)
         scratch = text.scratch
         scratch.restart()
         scratch.expect(min(text.size, 8 * room))
@@ -201,25 +202,48 @@ class Suffix(_Search):
         if room == 0:
             return text.size
         width = self._guess(room)
-        while True:
-            begin = text.character_at(max(text.size - width, 0))
-            ids = text.encode(begin, text.size)
-            if len(ids) > room + NEAR or begin == 0:
-                break
-            width = self.wider(width, len(ids), room)
-        if len(ids) <= room:
+        begin = text.character_at(max(text.size - width, 0))
+        ids = text.encode(begin, text.size)
+        total = len(ids)
+        while total <= room + NEAR and begin > 0:
+            width = self.wider(width, total, room)
+            earlier = text.character_at(max(text.size - width, 0))
+            ids, total = self._extended(earlier, begin, ids, total)
+            begin = earlier
+        if total <= room:
             return 0
         # Of the tokens after the place where the budget runs out a few are looked at.
-        ends = text.token_ends(begin, ids[: len(ids) - room + LONG_PIECE])
-        place = text.character_at(int(ends[len(ids) - room - 1]))
+        ids = ids[: total - room + LONG_PIECE]
+        ends = text.token_ends(begin, ids)
+        place = text.character_at(int(ends[total - room - 1]))
         high = text.character_at(min(place + BATCH, text.size))
         while True:
-            best = self._best(room, place, high, begin, ids, ends)
+            best = self._best(room, place, high, begin, ids, ends, total)
             if best >= 0:
                 return best
             if high == text.size:
                 return text.size
             place, high = high, text.character_at(min(high + 4 * NEAR, text.size))
+
+    def _extended(self, earlier: int, begin: int, ids: Ids, total: int) -> tuple[Ids, int]:
+        """(the first ids, how many there are) of the text from an earlier place on, where it has ``total`` from
+        ``begin`` on, of which ``ids`` are the first.
+
+        Only what is before, and a little more, is encoded, where both have a piece that begins at the same place.
+        """
+        text = self.text
+        stop = text.character_at(min(begin + 32 * NEAR, text.size))
+        new = text.encode(earlier, stop)
+        known = ids[: 32 * NEAR]
+        ends, new_ends = text.token_ends(begin, known), text.token_ends(earlier, new)
+        ours = text.pieces(begin, stop, text.added_tokens(known, ends), final=False)
+        theirs = text.pieces(earlier, stop, text.added_tokens(new, new_ends), final=False)
+        both = np.intersect1d(ours[ours > begin], theirs, assume_unique=True)
+        if not len(both):
+            ids = text.encode(earlier, text.size)
+            return ids, len(ids)
+        before, gone = (int(np.searchsorted(each, both[0], side="right")) for each in (new_ends, ends))
+        return np.concatenate([new[:before], ids[gone : gone + 2 * LONG_PIECE]]), total - gone + before
 
     def _guess(self, room: int) -> int:
         """About how many bytes of the text's end have ``room`` tokens, or fewer bytes."""
@@ -239,18 +263,21 @@ class Suffix(_Search):
         needed = int(np.searchsorted(np.cumsum(tokens[::-1]), 1.02 * room)) + 1
         return max(int(text.size - edges[max(parts - needed, 0)]), least)
 
-    def _best(self, room: int, place: int, high: int, begin: int, ids: Ids, ends: Places) -> int:
-        """The first candidate, before or after ``place`` but not after ``high``, of at most ``room`` tokens, or -1."""
+    def _best(self, room: int, place: int, high: int, begin: int, ids: Ids, ends: Places, total: int) -> int:
+        """The first candidate, before or after ``place`` but not after ``high``, of at most ``room`` tokens, or -1.
+
+        From ``begin`` on there are ``total`` tokens, of which ``ids`` are the first, which have these ends.
+        """
         text = self.text
         stop = text.character_at(min(high + 16 * NEAR, text.size))
-        added = text.added_tokens(ids[: len(ends)], ends)
+        added = text.added_tokens(ids, ends)
         pieces = text.pieces(begin, stop, added, final=stop == text.size)
         around = int(np.searchsorted(pieces, place - 16 * NEAR))
         wide = self.wide(np.append(pieces[max(around - 1, 0) :], stop))
         meeting = self._meeting(pieces, added, high, stop)
         if meeting - place > LONG_PIECE:
-            return self._best_in_long(room, place, len(ids), ends)
-        after = len(ids) - int(np.searchsorted(ends, meeting, side="right"))
+            return self._best_in_long(room, place, total, ends)
+        after = total - int(np.searchsorted(ends, meeting, side="right"))
         best, below = -1, high
         end = high
         while True:
@@ -268,7 +295,7 @@ class Suffix(_Search):
                 return best
             end = text.character_at(first - 1)
             if meeting - end > 2 * LONG_PIECE:
-                found = self._best_in_long(room, place, len(ids), ends)
+                found = self._best_in_long(room, place, total, ends)
                 return found if found >= 0 and (best < 0 or found < best) else best
 
     @staticmethod

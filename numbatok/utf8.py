@@ -63,9 +63,7 @@ def first_invalid(data: npt.NDArray[np.uint8], threads: int | None) -> int:
 
 
 def all_valid(addresses: int, lengths: int, count: int, total: int, threads: int | None) -> bool:
-    """Whether so many texts, of ``total`` bytes, are UTF-8; as ``next_invalid_text`` takes them, and :func:`transcode`.
-
-    """
+    """Whether texts of ``total`` bytes, as ``next_invalid_text`` takes them, are UTF-8; ``threads`` is the caller's."""
     with parallel_region(threads_for(total // CHECKED, threads_of(threads))) as granted:
         if granted < 2:
             return bool(utf8.next_invalid_text(addresses, lengths, count, 0) < 0)

@@ -110,6 +110,7 @@ def test_repr(batch: TokenBatch) -> None:
     """How many, of what."""
     assert repr(batch) == "TokenBatch(6 documents, 7 ids)"
     assert repr(batch[4:]) == "TokenBatch(2 documents, 3 ids)"
+    assert repr(batch_of([[7]])) == "TokenBatch(1 document, 1 id)"
 
 
 def test_empty() -> None:

@@ -4,6 +4,7 @@ import random
 import re
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,10 +15,14 @@ import vocabularies
 from conftest import TEST_DATA
 from numbatok import Tokenizer
 from numbatok.added_tokens import AddedTokens
+from numbatok.chunks import _LEVEL_NUMBERS
+from numbatok.kernels import chunks
+from numbatok.memory import address_of
 from numbatok.normalizers import NFC, Lowercase, Strip
 from numbatok.parts import Parts
 from numbatok.patterns.rules import Split
 from numbatok.templates import Special, Template, Text
+from numbatok.truncation import Suffix
 from numbatok.vocabulary import Vocabulary
 from texts import ADVERSARIAL, random_text, well_formed
 
@@ -228,8 +233,9 @@ def test_long_pieces(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k"])
-def test_large_budgets(name: str) -> None:
-    """Texts of which most is passed over, with added tokens within."""
+def test_large_budgets(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of which most is passed over, and that are chunked block by block, with added tokens within."""
+    monkeypatch.setattr("numbatok.chunks.BLOCK", 1 << 17)
     tokenizer = MADE[name]()
     rng = random.Random(name)
     words = [
@@ -258,6 +264,84 @@ def test_large_budgets(name: str) -> None:
         assert min(tokenizer.count(text[begin:]) for begin in begins) > most
     for most, at in ((64, "piece"), (500, "line"), (20_000, "paragraph")):
         check_chunks(tokenizer, text, most, most // 8, at)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "cl100k", "merges"])
+def test_suffixes_found_in_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where too little of the end was encoded more of it is, up to a place where both go on alike."""
+    tokenizer = MADE[name]()
+    added = next(iter(tokenizer.special_tokens))
+    rng = random.Random(name)
+    words = ["the ", "quick", " it's", "    ", "\n", "12345", "中文", "中文の", "== ", "é", added, "<tool>", " "]
+    samples = [
+        "".join(rng.choices(words, k=8_000)),
+        (added + "x") * 3_000,
+        "a" * 9_000 + "中" * 3_000,
+        " " * 9_000 + "y" + added + " " * 5_000,
+    ]
+    for text in samples:
+        count = tokenizer.count(text)
+        budgets = [int(count * rng.random()) for _ in range(4)]
+        wanted = [tokenizer.truncate(text, most, "left") for most in budgets]
+        with monkeypatch.context() as patch:
+            guess = rng.randint(50, 3_000)
+            patch.setattr(Suffix, "_guess", lambda self, room, guess=guess: guess)
+            patch.setattr(Suffix, "wider", lambda self, width, tokens, wanted: width + rng.randint(1, 4_000))
+            assert [tokenizer.truncate(text, most, "left") for most in budgets] == wanted
+
+
+def naive_cuts(text: str, level: int) -> list[int]:
+    """Byte offsets where sentences, lines or paragraphs end."""
+    if level == chunks.LINES:
+        ends = [match.end() for match in re.finditer("\n", text)]
+    elif level == chunks.PARAGRAPHS:
+        lines = text.split("\n")
+        edges = [sum(len(line) + 1 for line in lines[: number + 1]) for number in range(len(lines) - 1)]
+        is_empty = [not line.strip(" \t\r\v\f") for line in lines]
+        ends = [
+            edge
+            for number, edge in enumerate(edges)
+            if number and is_empty[number] and not (number + 1 < len(edges) and is_empty[number + 1])
+        ]
+    else:
+        signs = r"""\n|[.!?](?:(?=[ \t-\r]|\Z)|["')\]](?=[ \t-\r]|\Z))|[。！？]"""
+        ends = [match.end() for match in re.finditer(signs, text)]
+    return [len(text[:end].encode()) for end in ends]
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.sampled_from([*' \n\t\r.!?)"a', "\n\n", " \n", "。", "！", "中", "word", "x" * 70, " " * 130]), max_size=40
+    ),
+    st.sampled_from([chunks.SENTENCES, chunks.LINES, chunks.PARAGRAPHS]),
+)
+def test_cuts(parts: list[str], level: int) -> None:
+    """Where sentences, lines and paragraphs end."""
+    text = "".join(parts)
+    data = np.frombuffer(text.encode(), np.uint8)
+    found = np.empty(len(data), np.int64)
+    count = chunks.list_cuts(address_of(data), len(data), level, address_of(found))
+    assert found[:count].tolist() == naive_cuts(text, level)
+
+
+@settings(max_examples=60)
+@given(given_texts, st.integers(1, 30), st.sampled_from(LEVELS[1:]))
+def test_chunks_end_as_late_as_they_can(gpt2: Tokenizer, text: str, most: int, at: str) -> None:
+    """At the last place of their level up to which as many tokens as fit reach, or at one of the next finer."""
+    text = ". ".join([text, "And\n\nthis. ", text])
+    ends = np.cumsum([0, *map(len, map(gpt2.id_to_token, gpt2.encode(text).tolist()))])
+    cuts = [naive_cuts(text, _LEVEL_NUMBERS[level]) for level in reversed(LEVELS[1 : LEVELS.index(at) + 1])]
+    for chunk in gpt2.chunk(text, max(most, 4), at=at):
+        begin, end = (len(text[:place].encode()) for place in chunk[:2])
+        before = int(np.searchsorted(ends, begin, side="right")) - 1
+        if ends[before] != begin or chunk.n_tokens != np.searchsorted(ends, end, side="right") - 1 - before:
+            continue  # by itself it has other tokens than in the text
+        limit = int(ends[min(before + max(most, 4), len(ends) - 1)])
+        latest = [max((cut for cut in places if begin < cut <= limit), default=0) for places in cuts]
+        wanted = next((cut for cut in latest if cut), end)
+        if limit < ends[-1] and gpt2.count(text.encode()[begin:wanted]) <= max(most, 4):
+            assert end == wanted
 
 
 @pytest.mark.parametrize("row", [row for row in vocabularies.ROWS if not row.refused], ids=lambda row: row.name)

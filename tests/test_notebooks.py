@@ -25,8 +25,8 @@ COMPILING = """
     from nbclient import NotebookClient
 
     cells = [
-        "from numbatok.kernels import normal, offsets, text",
-        "kernels = offsets.count_leads.compiled(), text.locate_text.compiled()",
+        "from numbatok.kernels import normal, pieces, text",
+        "kernels = pieces.count_characters.compiled(), text.locate_text.compiled()",
         "kernel = normal.next_restless.compiled()",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])

@@ -116,6 +116,30 @@ def test_real_vocabularies(row: vocabularies.Row) -> None:
     assert batch.token_offsets.tolist() == [list(span) for pair in pairs for span in reference.encode(*pair).offsets]
 
 
+@pytest.mark.parametrize("normalizer", [None, "NFC", "Lowercase"])
+@pytest.mark.parametrize("whole_bytes", [True, False])
+def test_suffixes(normalizer: str | None, whole_bytes: bool) -> None:
+    """Tokens of bytes whose last has a suffix, as CLIP's, between pieces that are dropped; without some bytes too."""
+    suffix = "</w>"
+    units = [small.spell(bytes([byte])) for byte in range(256)]
+    pairs = [(small.spell(left), small.spell(right)) for left, right in small.TRAINED[::2]]
+    merges = [(left, right + end) for left, right in pairs for end in ("", suffix)]
+    tokens = dict.fromkeys([*units, *(unit + suffix for unit in units), *(left + right for left, right in merges)])
+    known = [(left, right) for left, right in merges if left in tokens and right in tokens]
+    if not whole_bytes:
+        del tokens[small.spell(b"\xff")]
+    content = small.tokenizer_json(
+        end_of_word_suffix=suffix, vocab={token: number for number, token in enumerate(tokens)}, merges=known
+    )
+    content["added_tokens"] = []
+    content["normalizer"] = None if normalizer is None else {"type": normalizer}
+    spaces = {"type": "Split", "pattern": {"Regex": r"\s+"}, "behavior": "Removed", "invert": False}
+    content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [spaces, content["pre_tokenizer"]]}
+    reference, ours = tokenizers.Tokenizer.from_str(json.dumps(content)), Tokenizer.from_str(json.dumps(content))
+    samples = [*generated(random.Random(5), 100, []), small.TEXT, *(text.upper() for text in texts.ADVERSARIAL)]
+    assert_as_reference(ours, reference, samples)
+
+
 @pytest.mark.parametrize("name", EVERY_NORMALIZER)
 def test_normalizers(name: str) -> None:
     """Which character each one of the normal text stands for, by a vocabulary of nothing but the unknown token."""

@@ -21,7 +21,10 @@ def check(tokenizer: Tokenizer, conversation: list[str], max_bytes: int = 1 << 2
     """Each text, as often as it comes, against the tokenizer itself."""
     cached = tokenizer.with_prefix_cache(max_bytes)
     for text in conversation:
-        assert np.array_equal(cached.encode(text), tokenizer.encode(text))
+        ids = cached.encode(text)
+        assert np.array_equal(ids, tokenizer.encode(text))
+        assert cached.count(text) == len(ids)
+        ids[:] = 0  # it is the caller's own
         assert cached.info.bytes <= max_bytes
 
 

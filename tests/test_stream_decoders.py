@@ -1,6 +1,8 @@
 """Ids that come one by one: the text, joined, is that of decode, and nothing is given out that could change."""
 
+import copy
 import json
+import pickle
 import random
 from typing import Any
 
@@ -12,6 +14,9 @@ from hypothesis import strategies as st
 import small
 import vocabularies
 from numbatok import Tokenizer, decoders
+from numbatok.added_tokens import AddedTokens
+from numbatok.parts import Parts
+from numbatok.vocabulary import Vocabulary
 
 HELD = "\ufffd"
 
@@ -145,6 +150,53 @@ def test_characters_are_held_back(gpt2) -> None:
     assert [stream.feed(euro[:2]), stream.finish(), stream.feed(euro)] == ["", HELD, "€"]
     assert stream.feed([]) == ""
     assert gpt2.stream_decoder(skip_special_tokens=True).feed(50256) == ""
+
+
+@given(
+    st.lists(st.sampled_from(STEPS), max_size=4),
+    st.lists(st.sampled_from(STRINGS), max_size=8),
+    st.lists(st.sampled_from(STRINGS), max_size=4),
+    st.integers(0, 8),
+)
+def test_copies(steps: list[decoders.Step], strings: list[str], others: list[str], place: int) -> None:
+    """A copy made at any place goes on by itself, and so does the stream that it is of."""
+    from numbatok.stream_decoders import StreamDecoder, Strings
+
+    decoder = tuple(steps) or (decoders.Fuse(),)
+    tokens = {number: string.encode() for number, string in enumerate(STRINGS)}
+    stream = StreamDecoder(Strings(tokens.get, frozenset(), len(tokens), decoder))
+    begun = [stream.feed(STRINGS.index(string)) for string in strings[:place]]
+    for other in (stream.copy(), copy.copy(stream), copy.deepcopy(stream)):
+        rest = [other.feed(STRINGS.index(string)) for string in others] + [other.finish()]
+        assert "".join(begun + rest) == decoders.decode(strings[:place] + others, decoder)
+    rest = [stream.feed(STRINGS.index(string)) for string in strings[place:]] + [stream.finish()]
+    assert "".join(begun + rest) == decoders.decode(strings, decoder)
+
+
+def test_copies_of_open_characters(gpt2) -> None:
+    """A copy has its own part of a character; it cannot be pickled."""
+    euro = [gpt2.token_to_id(bytes([byte])) for byte in "€".encode()]
+    stream = gpt2.stream_decoder()
+    stream.feed(euro[0])
+    for other in (stream.copy(), copy.copy(stream), copy.deepcopy(stream)):
+        assert [other.feed(euro[1]), other.feed(15496)] == ["", HELD + "Hello"]
+    assert [stream.feed(euro[1]), stream.feed(euro[2]), stream.finish()] == ["", "€", ""]
+    with pytest.raises(TypeError, match="a stream cannot be pickled"):
+        pickle.dumps(stream)
+
+
+def test_long_runs_of_bytes_in_batches() -> None:
+    """Byte tokens in a row, more than two bytes count, are kept until one is there that is none."""
+    tokens = [f"<0x{byte:02X}>" for byte in range(256)] + ["a", "▁"]
+    model = Vocabulary.from_merges(
+        {token.encode(): number for number, token in enumerate(tokens)}, [], unit="character", byte_fallback=True
+    )
+    steps = decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)
+    tokenizer = Tokenizer(Parts(model, AddedTokens([]), (), decoder=steps))
+    assert tokenizer.batch_stream_decoder(1)._tables is not None
+    for last in (256, 0xE2):
+        rows = [[257, 257, *[ord("b")] * 70_000, last], [257, 256]]
+        assert by_batch(tokenizer, rows) == tokenizer.decode_batch(rows)
 
 
 def test_batch_streams_begin_anew(gpt2) -> None:

@@ -1,39 +1,53 @@
 """A text cut into chunks of at most so many tokens: its ids with the places of its pieces, and the cuts.
 
 Of a part of the text, a *block*, the ids are known, and a bitmap of where its pieces begin. A record tells where these
-are (``BLOCK_...``). Where the tokens end is added up as it is asked for, from sums over groups of them.
+are (``BLOCK_...``). Where the tokens end is added up as it is asked for, from sums over groups of them. Where
+sentences, lines and paragraphs end is looked for where a chunk has to; to list all places took a quarter of a count.
 """
 
 import numpy as np
 
+from numbatok.kernels.cuts import FIRST_LEAD, LEADS
 from numbatok.kernels.dtypes import (
     ALL_ONES,
     CHUNK_BLOCKS,
     CHUNK_BYTES,
+    DISALLOWED,
     ONE,
     PAUSED,
     U64,
     VIEW_CUTTER,
     VIEW_ENCODER,
+    VIEW_LONGEST_ADDED,
     VIEW_WALKER,
     WORK_LEFT,
     WORK_MATCH,
+    WORK_OUTPUT,
+    WORK_OUTPUT_USED,
     WORK_POSITION,
     WORK_RAW_MATCH,
     WORK_STARTS,
     WORK_VIEW,
     ZERO,
 )
-from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table, trailing_zeros
-from numbatok.kernels.intrinsics_vector import equal_to
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    call_kernel,
+    field,
+    leading_zeros,
+    put,
+    set_field,
+    table,
+    trailing_zeros,
+)
+from numbatok.kernels.intrinsics_vector import equal_to, in_range
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.pieces import walk_all
-from numbatok.kernels.starts import is_set, last_start
+from numbatok.kernels.starts import LOOK_AHEAD, is_set, last_start
 
-SENTENCES, LINES, PARAGRAPHS = range(3)
+PIECES, SENTENCES, LINES, PARAGRAPHS = range(4)
 GROUP = 64  # tokens whose bytes are added up at once
-HAS_ADDED = -50  # there are added tokens in the text
-_SEEN = 16  # bytes after a window that a walker may look at
 NEAR = 64  # bytes from a chunk's end beyond which its pieces are taken to be settled
 
 # Fields of a block.
@@ -46,8 +60,8 @@ BLOCK_TOKENS = 6  # how many of them are before the stop
 BLOCK_SIZES = 7  # address of int32: the bytes of each id
 BLOCK_SUMS = 8  # int64: byte offset of every GROUP-th token
 BLOCK_BITMAP = 10  # uint64: a bit for each byte from the begin on, set where a piece begins
-BLOCK_LEVELS = 12  # address of int64[levels, 2], the coarsest first: address of int64 places, and how many
-BLOCK_LEVEL_COUNT = 13  # pieces are one level more
+BLOCK_LEVEL = 12  # the coarsest: PIECES to PARAGRAPHS
+BLOCK_LENGTH = 13  # bytes of the text
 BLOCK_FIELDS = 14
 
 # What is told of a chunk.
@@ -69,53 +83,86 @@ def _copy_bits(source, count, target, offset):
 
 
 @helper
-def _walk_again(view, work, text, length, base, position):
-    """Mark the starts of a region again, which have been cut further since."""
+def _may_be_cut(text, length, base, position):
+    """Whether a region may hold two characters that :func:`cuts.cut_unspanned` cuts between."""
+    before = ZERO
+    while base < position:
+        if base + 64 > length:
+            return True
+        leads = in_range(text + base, FIRST_LEAD, LEADS)
+        if leads & (leads << U64(3) | before >> U64(61)) != ZERO:
+            return True
+        before = leads
+        base += 64
+    return False
+
+
+@helper
+def _walk_again(view, work, text, length, base, position, stop):
+    """Mark the starts of a region again, which have been cut further since; the text goes on to ``stop``."""
     reach = np.int64(CHUNK_BLOCKS)
     while True:
-        blocks = min((length - base + 63) >> 6, reach)
-        decided = call_kernel(field(view, VIEW_WALKER), (view, work, text, length, base, length, blocks))
+        blocks = min((stop - base + 63) >> 6, reach)
+        decided = call_kernel(field(view, VIEW_WALKER), (view, work, text, length, base, stop, blocks))
         if decided >= position or decided < 0 or blocks < reach:
             return
         reach *= 4
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
-def encode_marking(work, addresses, lengths, ends, bitmap, words, settled):
-    """Encode one document as :func:`encode.encode_documents` does, and mark where its pieces begin.
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64)")
+def encode_marking(work, addresses, lengths, ends, sizes, bitmap, words, settled):
+    """Encode one document as :func:`encode.encode_documents` does, and mark where its pieces, and added tokens, begin.
 
     Parameters
     ----------
     work, addresses, lengths, ends : as there
+    sizes : address of int32: the bytes of each id
     bitmap : address of uint64[words], zeros before the first call; a word more than the document's bytes ask for
-    settled : address of an int64, set to the last place met where a piece begins, whatever follows the document
+    settled : address of int64[2], set to the last place met where a piece begins, whatever follows the document, and
+        how many ids there are before it
 
-    Returns how many ids, or a status as there, or HAS_ADDED where an added token is found after text.
+    Returns how many ids, or a status as there.
     """
     view = field(work, WORK_VIEW)
     text = at(array_at(addresses, 1, np.int64), 0)
     length = at(array_at(lengths, 1, np.int64), 0)
+    widths = array_at(sizes, np.int64(1) << 32, np.int32)
     target = array_at(bitmap, words, np.uint64)
     starts = table(work, WORK_STARTS, np.uint64)
+    found = array_at(settled, 2, np.int64)
     before = field(work, WORK_LEFT)
     result = np.int64(PAUSED)
     while result == PAUSED:
         base = max(field(work, WORK_POSITION), 0)
+        used = field(work, WORK_OUTPUT_USED)
         set_field(work, WORK_LEFT, 1)  # so it returns after each region, whose bitmap is there
         result = call_kernel(field(view, VIEW_ENCODER), (work, addresses, lengths, ends, np.int64(1)))
-        if result != PAUSED:
+        position = length if result >= 0 else field(work, WORK_POSITION)
+        count = result if result >= 0 else field(work, WORK_OUTPUT_USED)
+        begin = position
+        if result == PAUSED:
+            begin = position - 1 + field(work, WORK_LEFT)
+        elif result == DISALLOWED:
             break
-        if field(work, WORK_RAW_MATCH) >= 0 or field(work, WORK_MATCH) >= 0:
-            result = np.int64(HAS_ADDED)
-            break
-        position = field(work, WORK_POSITION)
-        if position > base:
-            if field(view, VIEW_CUTTER) != 0:
-                _walk_again(view, work, text, length, base, position)
-            _copy_bits(starts, position - base, target, base)
-            # So far a window may have reached that was widened for one long piece.
-            if base + max(np.int64(4 * CHUNK_BYTES), 16 * (position - base)) + _SEEN <= length:
-                put(array_at(settled, 1, np.int64), 0, position)
+        # Up to the region there are added tokens, if anything.
+        ids = table(work, WORK_OUTPUT, np.uint32)
+        while base < begin and used < count:
+            put(target, base >> 6, at(target, base >> 6) | ONE << U64(base & 63))
+            base += np.int64(at(widths, np.int64(at(ids, used))))
+            used += 1
+        if position > begin:
+            if field(view, VIEW_CUTTER) != 0 and _may_be_cut(text, length, begin, position):
+                stop = length
+                for match in (WORK_RAW_MATCH, WORK_MATCH):  # the second is before the first
+                    if field(work, match) >= 0:
+                        stop = max(field(work, match + 1), begin)
+                _walk_again(view, work, text, length, begin, position, stop)
+            _copy_bits(starts, position - begin, target, begin)
+            # So far a window may have reached that was widened for one long piece, or an added token.
+            reach = max(np.int64(4 * CHUNK_BYTES), 16 * (position - begin)) + field(view, VIEW_LONGEST_ADDED)
+            if begin + reach + LOOK_AHEAD <= length:
+                put(found, 0, position)
+                put(found, 1, count)
     set_field(work, WORK_LEFT, before)
     return result
 
@@ -247,6 +294,130 @@ def _settle(work, block, begin, end):
     return place, _tokens_before(block, place) - _tokens_before(block, begin)
 
 
+@helper
+def _byte_at(source, place):
+    """The byte at a place, or a space behind the text's end."""
+    return np.int64(at(source, place)) if place < len(source) else np.int64(32)
+
+
+@helper
+def _is_space(byte):
+    return byte == 32 or 9 <= byte <= 13
+
+
+@helper
+def _ends_paragraph(source, place):
+    """Whether the line feed at a place ends the last of one or more empty lines, which are not the text's first."""
+    before = place - 1
+    while before >= 0 and at(source, before) != 10 and _is_space(at(source, before)):
+        before -= 1
+    if before < 0 or at(source, before) != 10:
+        return False
+    after = place + 1
+    while after < len(source) and at(source, after) != 10 and _is_space(at(source, after)):
+        after += 1
+    return after == len(source) or at(source, after) != 10
+
+
+@helper
+def _cut_at(source, place, level):
+    """Where a text may be cut because of the byte at a place: behind a line end, or a sentence's last sign; or -1."""
+    byte = _byte_at(source, place)
+    if byte == 10:
+        return place + 1 if level != PARAGRAPHS or _ends_paragraph(source, place) else np.int64(-1)
+    if level != SENTENCES:
+        return np.int64(-1)
+    if byte == 33 or byte == 46 or byte == 63:  # ! . ?
+        following = _byte_at(source, place + 1)
+        end = place + 1
+        if following == 34 or following == 39 or following == 41 or following == 93:  # " ' ) ]
+            following = _byte_at(source, place + 2)
+            end += 1
+        return end if _is_space(following) else np.int64(-1)
+    second = _byte_at(source, place + 1)
+    third = _byte_at(source, place + 2)
+    if byte == 0xE3 and second == 0x80 and third == 0x82:  # U+3002
+        return place + 3
+    if byte == 0xEF and second == 0xBC and (third == 0x81 or third == 0x9F):  # U+FF01, U+FF1F
+        return place + 3
+    return np.int64(-1)
+
+
+@helper
+def _signs(text, length, block, level):
+    """Which of the 64 bytes of a text from ``block`` on may end something; all where it does not have them all."""
+    if block < 0 or block + 64 > length:
+        return ALL_ONES
+    address = text + block
+    found = equal_to(address, 10)
+    if level == SENTENCES:
+        found |= equal_to(address, 33) | equal_to(address, 46) | equal_to(address, 63)
+        found |= equal_to(address, 0xE3) | equal_to(address, 0xEF)
+    return found
+
+
+@helper
+def _first_cut(text, length, begin, end, level):
+    """The first place after ``begin`` and up to ``end`` where a text may be cut, or -1."""
+    source = array_at(text, length, np.uint8)
+    block = max(begin - 2, 0)  # a sign's bytes may be behind ``begin``
+    while block < end:
+        found = _signs(text, length, block, level)
+        while found != ZERO:
+            place = block + np.int64(trailing_zeros(found))
+            found &= found - ONE
+            if place >= end:
+                break
+            cut = _cut_at(source, place, level)
+            if begin < cut <= end:
+                return cut
+        block += 64
+    return np.int64(-1)
+
+
+@helper
+def _last_cut(text, length, begin, end, level):
+    """The last place after ``begin`` and up to ``end`` where a text may be cut, or -1."""
+    source = array_at(text, length, np.uint8)
+    least = max(begin - 2, 0)
+    stop = end
+    while stop > least:
+        found = _signs(text, length, stop - 64, level)
+        while found != ZERO:
+            bit = 63 - np.int64(leading_zeros(found))
+            found &= ~(ONE << U64(bit))
+            place = stop - 64 + bit
+            if place < least:
+                break
+            cut = _cut_at(source, place, level)
+            if begin < cut <= end:
+                return cut
+        stop -= 64
+    return np.int64(-1)
+
+
+@kernel("int64(int64, int64, int64, int64)")
+def list_cuts(text, length, level, output):
+    """Write the byte offsets in a text where sentences, lines or paragraphs end; return how many.
+
+    Parameters
+    ----------
+    text, length : address of a text, and its bytes
+    level : LINES, behind each line feed; PARAGRAPHS, behind the last of several that white space alone is between;
+        SENTENCES, at the ends of lines and behind ``.``, ``!`` and ``?`` before white space, with one quotation mark or
+        bracket between at most, and behind the CJK signs for these
+    output : address of int64[length]
+    """
+    places = array_at(output, length, np.int64)
+    used = np.int64(0)
+    place = _first_cut(text, length, np.int64(0), length, level)
+    while place >= 0:
+        put(places, used, place)
+        used += 1
+        place = _first_cut(text, length, place, length, level)
+    return used
+
+
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64)")
 def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
     """Cut a block into ``most`` chunks, or fewer, of at most ``budget`` tokens, each as long as it can be.
@@ -269,8 +440,7 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
     origin = field(block, BLOCK_BEGIN)
     stop = field(block, BLOCK_STOP)
     is_last = field(block, BLOCK_IS_LAST) != 0
-    levels = field(block, BLOCK_LEVEL_COUNT)
-    arrays = array_at(field(block, BLOCK_LEVELS), 2 * levels, np.int64)
+    text, length = field(block, BLOCK_TEXT), field(block, BLOCK_LENGTH)
     chunks = array_at(output, CHUNK_FIELDS * most, np.int64)
     used = np.int64(0)
     while used < most and tokens > 0:
@@ -278,31 +448,28 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
         if before + budget > tokens and not is_last:
             break
         end = np.int64(-1)
-        level = np.int64(0)
+        level = field(block, BLOCK_LEVEL)
         if before + budget >= tokens and is_last:
             end = stop
         else:
-            limit = _place_after(block, before + budget)
-            while level < levels:
-                cuts = array_at(at(arrays, 2 * level), at(arrays, 2 * level + 1), np.int64)
-                place = _last_at_most(cuts, at(arrays, 2 * level + 1), limit) - 1
-                if place >= 0 and at(cuts, place) > done:
-                    end = at(cuts, place)
+            limit = min(_place_after(block, before + budget), stop)
+            while level > PIECES:
+                end = _last_cut(text, length, done, limit, level)
+                if end >= 0:
                     break
-                level += 1
-            if level == levels:
-                end = origin + last_start(bitmap, min(limit, stop) - origin)
+                level -= 1
+            if level == PIECES:
+                end = origin + last_start(bitmap, limit - origin)
         if end <= done:
             break
         following = end
         if overlap > 0 and end < stop:
             back = _tokens_before(block, end) - overlap
             floor = max((_place_after(block, back) if back > 0 else np.int64(0)) - 1, begin)
-            if level < levels:
-                cuts = array_at(at(arrays, 2 * level), at(arrays, 2 * level + 1), np.int64)
-                place = _last_at_most(cuts, at(arrays, 2 * level + 1), floor)
-                if place < at(arrays, 2 * level + 1):
-                    following = min(at(cuts, place), end)
+            if level > PIECES:
+                place = _first_cut(text, length, floor, end, level)
+                if place >= 0:
+                    following = place
             else:
                 following = origin + _start_after(bitmap, floor + 1 - origin, end - origin)
         settled, known = _settle(work, block, begin, end)
@@ -317,95 +484,4 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
             break
         begin = following
         done = end
-    return used
-
-
-@helper
-def _byte_at(source, place):
-    """The byte at a place, or a space behind the text's end."""
-    return np.int64(at(source, place)) if place < len(source) else np.int64(32)
-
-
-@helper
-def _is_space(byte):
-    return byte == 32 or 9 <= byte <= 13
-
-
-@helper
-def _cut_at(source, place, level):
-    """Where a text may be cut because of the byte at a place: behind a line end, or a sentence's last sign; or -1."""
-    byte = _byte_at(source, place)
-    if byte == 10:
-        return place + 1
-    if level != SENTENCES:
-        return np.int64(-1)
-    if byte == 33 or byte == 46 or byte == 63:  # ! . ?
-        following = _byte_at(source, place + 1)
-        end = place + 1
-        if following == 34 or following == 39 or following == 41 or following == 93:  # " ' ) ]
-            following = _byte_at(source, place + 2)
-            end += 1
-        return end if _is_space(following) else np.int64(-1)
-    second = _byte_at(source, place + 1)
-    third = _byte_at(source, place + 2)
-    if byte == 0xE3 and second == 0x80 and third == 0x82:  # U+3002
-        return place + 3
-    if byte == 0xEF and second == 0xBC and (third == 0x81 or third == 0x9F):  # U+FF01, U+FF1F
-        return place + 3
-    return np.int64(-1)
-
-
-@kernel("int64(int64, int64, int64, int64, int64, int64)")
-def list_cuts(text, length, begin, end, level, output):
-    """Write the byte offsets in ``text[begin:end]`` where sentences, lines or paragraphs end; return how many.
-
-    Parameters
-    ----------
-    text, length : address of a text, and its bytes
-    level : LINES, behind each line feed; PARAGRAPHS, behind the last of several that white space alone is between;
-        SENTENCES, at the ends of lines and behind ``.``, ``!`` and ``?`` before white space, with one quotation mark or
-        bracket between at most, and behind the CJK signs for these
-    output : address of int64[end - begin]
-    """
-    source = array_at(text, length, np.uint8)
-    places = array_at(output, end - begin, np.int64)
-    used = np.int64(0)
-    line = begin  # where the line begins
-    pending = np.int64(-1)  # the end of a paragraph, if the next line is not empty
-    block = begin
-    while block < end:
-        if block + 64 <= length:
-            address = text + block
-            found = equal_to(address, 10)
-            if level == SENTENCES:
-                found |= equal_to(address, 33) | equal_to(address, 46) | equal_to(address, 63)
-                found |= equal_to(address, 0xE3) | equal_to(address, 0xEF)
-        else:
-            found = ALL_ONES
-        while found != ZERO:
-            place = block + np.int64(trailing_zeros(found))
-            found &= found - ONE
-            if place >= end:
-                break
-            cut = _cut_at(source, place, level)
-            if cut < 0 or cut > end:
-                continue
-            if level != PARAGRAPHS:
-                put(places, used, cut)
-                used += 1
-                continue
-            inside = line
-            while inside < place and _is_space(_byte_at(source, inside)):
-                inside += 1
-            if inside == place and line > begin:
-                pending = cut
-            elif pending >= 0:
-                put(places, used, pending)
-                used += 1
-                pending = np.int64(-1)
-            line = cut
-        block += 64
-    if pending >= 0:
-        put(places, used, pending)
-        used += 1
     return used

@@ -33,7 +33,7 @@ PLAN_NUMBERS = 8  # int32[limit]: the symbol of each id; others are no symbols o
 PLAN_ROWS = 10  # int64[documents, ROW_FIELDS], or empty where each document is a text as it is
 PLAN_IN_BYTES = 12  # 1: offsets in bytes, 0: in characters
 PLAN_ADDS_UP = 13  # 1: the ids between two added tokens are its bytes, all of them
-PLAN_PREFIX = 14  # bytes of the prefix of later units
+PLAN_PREFIX = 14  # bytes of the prefix of later units; -1: the ids of each pretoken are its bytes, all of them
 PLAN_OFFSETS = 15  # int64[2 * ids]: the offsets
 PLAN_SPACES = 17  # int64: rows (place, white space before, behind) of added tokens, which may take some along; or empty
 PLAN_SPACES_USED = 19
@@ -42,15 +42,15 @@ PLAN_LENGTHS_OF = 21  # int64[limit, 3]: of each id, its bytes and the blanks at
 PLAN_TRIM = 23  # how each document, a text as it is, is trimmed at once: TRIM_..., or 0 for not at all
 PLAN_WORDS = 24  # int32[ids]: the pretoken or added token of its document that each id is of, or empty if not asked for
 PLAN_WORD_COUNTS = 26  # address of int64[documents]: how many of them each document has, those without an id among them
-PLAN_FIELDS = 27
+PLAN_LOCATOR = 27  # where the native code of locate_tokens is, for encode_and_locate
+PLAN_FIELDS = 28
 
 # How a document lies in its text.
-ROW_BASE = 0  # where its segment begins in the text, in the unit asked for; of ids: where they begin
+ROW_BASE = 0  # where its segment begins in the text, in characters, as all here; of ids: where they begin
 ROW_STOP = 1  # of ids: where they end
-ROW_SHIFT = 2  # bytes before it that are not in the text
+ROW_SHIFT = 2  # characters before it that are not in the text
 ROW_SOURCES = 3  # address and length of int64: the segment's character that each of the document's stands for, or 0
-ROW_EDGES = 5  # address of int64: where the segment's characters begin in bytes, and the last one ends
-ROW_FIELDS = 6
+ROW_FIELDS = 5
 
 TRIM_ALL = 1
 TRIM_KEEPS_AT_START = 2  # but for the one blank of an id whose offsets begin at 0 ...

@@ -8,9 +8,20 @@ is cut anew as in encoding, and the ids are dealt out to the pretokens by the wi
 
 import numpy as np
 
-from numbatok.kernels.dtypes import WORK_VIEW
-from numbatok.kernels.intrinsics import array_at, at, field, put, set_field, table
-from numbatok.kernels.jit import kernel
+from numbatok.kernels.dtypes import ALL_ONES, ONE, U64, WORK_VIEW, ZERO
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    call_kernel,
+    field,
+    put,
+    set_bits,
+    set_field,
+    table,
+    trailing_zeros,
+)
+from numbatok.kernels.intrinsics_vector import in_range
+from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.offset_plan import (
     PLAN_ADDRESSES,
     PLAN_ADDS_UP,
@@ -18,6 +29,7 @@ from numbatok.kernels.offset_plan import (
     PLAN_ENDS,
     PLAN_FIRST,
     PLAN_LENGTHS,
+    PLAN_LOCATOR,
     PLAN_OFFSETS,
     PLAN_ROWS,
     PLAN_SPACES_USED,
@@ -32,6 +44,7 @@ from numbatok.kernels.offset_plan import (
 from numbatok.kernels.offsets_by_length import add_up
 from numbatok.kernels.offsets_by_pieces import deal_out, number_word
 from numbatok.kernels.offsets_trimmed import trim_text
+from numbatok.kernels.text import encode_short
 
 
 @kernel("int64(int64, int64)")
@@ -78,7 +91,7 @@ def locate_tokens(work, plan):
                 )
             continue
         text = at(texts, document)
-        if adds_up and add_up(plan, row, text, length, begin, end):
+        if adds_up and add_up(plan, row, length, begin, end):
             continue
         noted = field(plan, PLAN_SPACES_USED)
         status = deal_out(view, work, plan, row, text, length, document, begin, end)
@@ -90,6 +103,19 @@ def locate_tokens(work, plan):
         if trim != 0:
             trim_text(plan, text, length, begin, end, trim)
     return np.int64(0)
+
+
+@kernel("int64(int64, int64, int64)", holding_gil=True)
+def encode_and_locate(object_id, work, plan):
+    """Encode a short text, as ``encode_text`` does, and locate its ids, one call instead of two.
+
+    Returns how many ids, or a negative number where either is not done.
+    """
+    count = encode_short(object_id, work)
+    if count < 0:
+        return count
+    status = call_kernel(field(plan, PLAN_LOCATOR), (work, plan))
+    return status if status < 0 else count
 
 
 @kernel("int64(int64, int64, int64, int64)")
@@ -112,23 +138,56 @@ def trim_offsets(plan, groups, count, trim):
     return count
 
 
-@kernel("int64(int64, int64, int64, int64)")
-def count_leads(text, length, places, count):
-    """Turn ``count`` byte offsets (address of int64, rising) into the number of characters that begin before each.
-
-    Returns the number of characters of the text.
-    """
+@helper
+def _begins_of_block(text, length, block):
+    """Which of the 64 bytes of a text from ``block`` on begin a character."""
+    if block + 64 <= length:
+        return ~in_range(text + block, 0x80, 0x40)
     source = array_at(text, length, np.uint8)
-    wanted = array_at(places, count, np.int64)
-    number = np.int64(0)
-    done = np.int64(0)
-    for i in range(count):
-        place = min(at(wanted, i), length)
-        while done < place:
-            number += not is_inside(source, done)
-            done += 1
-        put(wanted, i, number)
-    while done < length:
-        number += not is_inside(source, done)
-        done += 1
-    return number
+    found = ZERO
+    for place in range(block, length):
+        if not is_inside(source, place):
+            found |= ONE << U64(place - block)
+    return found
+
+
+@kernel("int64(int64, int64, int64)")
+def turn_into_bytes(plan, groups, count):
+    """Turn the offsets of texts' ids from characters into bytes; those below 0 stay.
+
+    ``plan`` and ``groups`` are those of :func:`trim_offsets`. Offsets that rise, by and large, take one walk over the
+    text. Returns ``count``.
+    """
+    fields = array_at(groups, 4 * count, np.int64)
+    offsets = table(plan, PLAN_OFFSETS, np.int64)
+    for group in range(count):
+        text, length = at(fields, 4 * group + 2), at(fields, 4 * group + 3)
+        block = first = number = np.int64(0)  # characters before the block, and before the lowest of ``bits``
+        begins = bits = _begins_of_block(text, length, block)
+        inside = np.int64(set_bits(begins))
+        for i in range(2 * at(fields, 4 * group), 2 * at(fields, 4 * group + 1)):
+            wanted = at(offsets, i)
+            if wanted < 0:
+                continue
+            while wanted < first and block > 0:  # a text that another thread changes may lead anywhere else
+                block -= 64
+                begins = bits = _begins_of_block(text, length, block)
+                inside = np.int64(set_bits(begins))
+                first -= inside
+                number = first
+            while wanted >= first + inside and block + 64 <= length:
+                first += inside
+                number = first
+                block += 64
+                begins = bits = _begins_of_block(text, length, block)
+                inside = np.int64(set_bits(begins))
+            if begins == ALL_ONES:
+                put(offsets, i, block + wanted - first)
+                continue
+            if wanted < number:
+                number, bits = first, begins
+            while number < wanted and bits != ZERO:
+                bits &= bits - ONE
+                number += 1
+            put(offsets, i, block + np.int64(trailing_zeros(bits)) if bits != ZERO else length)
+    return count

@@ -1,19 +1,21 @@
 """Offsets of ids that are the bytes of their text, all of them, in turn: the lengths of their tokens add up.
 
 A word about each id (``INFO_...``) tells its bytes, the first bytes of characters among them, and what is missing of a
-character that it does not end, so no text is read, and nothing branches on what is found.
+character that it does not end, so no text is read, and nothing branches on what one of them is.
 """
 
 import numpy as np
 
-from numbatok.kernels.intrinsics import array_at, at, field, put, table
+from numbatok.kernels.intrinsics import at, field, put, table
 from numbatok.kernels.jit import helper
 from numbatok.kernels.offset_plan import (
     INFO_BEFORE_SHIFT,
+    INFO_BEGINS_INSIDE,
     INFO_BEHIND_SHIFT,
     INFO_BLANKS,
     INFO_CHARACTERS,
     INFO_CHARACTERS_SHIFT,
+    INFO_ENDS_INSIDE,
     INFO_INSIDE_SHIFT,
     INFO_LENGTH,
     INFO_MISSING_SHIFT,
@@ -26,13 +28,14 @@ from numbatok.kernels.offset_plan import (
     PLAN_OFFSETS,
     PLAN_TRIM,
     ROW_BASE,
-    ROW_EDGES,
     ROW_SHIFT,
     ROW_SOURCES,
     TRIM_KEEPS_AT_START,
     TRIM_KEEPS_FIRST,
-    width_of,
 )
+
+GROUP = 16  # ids of which it is asked at once whether they are whole characters, as nearly all of English are
+PARTS_OF_CHARACTERS = INFO_BEGINS_INSIDE | INFO_ENDS_INSIDE
 
 
 @helper
@@ -70,19 +73,35 @@ def _in_bytes(plan, begin, end, base, blanks):
     offsets = table(plan, PLAN_OFFSETS, np.int64)
     position = base
     opened = closed = base  # the last character that begins so far: where, if not all of it is here, and where it ends
-    for place in range(begin, end):
-        word = _word_of(info, ids, place)
-        if word & INFO_VARIES != 0:
-            return np.int64(-1)
-        # Choices by masks: which of them it is no branch foresees, where characters are cut.
-        is_inside = -(word >> INFO_INSIDE_SHIFT & 1)
-        start = position ^ ((position ^ opened) & is_inside)
-        position += word & INFO_LENGTH
-        begins_one = -np.int64(word & (INFO_CHARACTERS << INFO_CHARACTERS_SHIFT) != 0)
-        opened ^= (opened ^ (position - (word >> INFO_PRESENT_SHIFT & INFO_OPEN))) & begins_one
-        closed ^= (closed ^ (position + (word >> INFO_MISSING_SHIFT & INFO_OPEN))) & begins_one
-        put(offsets, 2 * place, start + (word >> INFO_BEFORE_SHIFT & blanks))
-        put(offsets, 2 * place + 1, closed - (word >> INFO_BEHIND_SHIFT & blanks))
+    while begin < end:
+        stop = min(begin + GROUP, end)
+        seen = np.int64(0)
+        for place in range(begin, stop):
+            seen |= _word_of(info, ids, place)
+        if seen & (PARTS_OF_CHARACTERS | INFO_VARIES) == 0:
+            for place in range(begin, stop):
+                word = _word_of(info, ids, place)
+                put(offsets, 2 * place, position + (word >> INFO_BEFORE_SHIFT & blanks))
+                position += word & INFO_LENGTH
+                put(offsets, 2 * place + 1, position - (word >> INFO_BEHIND_SHIFT & blanks))
+            opened = closed = position
+            begin = stop
+            continue
+        stop = min(begin + 16 * GROUP, end)
+        for place in range(begin, stop):
+            word = _word_of(info, ids, place)
+            if word & INFO_VARIES != 0:
+                return np.int64(-1)
+            # Choices by masks: which of them it is no branch foresees, where characters are cut.
+            is_inside = -(word >> INFO_INSIDE_SHIFT & 1)
+            start = position ^ ((position ^ opened) & is_inside)
+            position += word & INFO_LENGTH
+            begins_one = -np.int64(word & (INFO_CHARACTERS << INFO_CHARACTERS_SHIFT) != 0)
+            opened ^= (opened ^ (position - (word >> INFO_PRESENT_SHIFT & INFO_OPEN))) & begins_one
+            closed ^= (closed ^ (position + (word >> INFO_MISSING_SHIFT & INFO_OPEN))) & begins_one
+            put(offsets, 2 * place, start + (word >> INFO_BEFORE_SHIFT & blanks))
+            put(offsets, 2 * place + 1, closed - (word >> INFO_BEHIND_SHIFT & blanks))
+        begin = stop
     return position - base
 
 
@@ -95,8 +114,6 @@ def _through_sources(plan, row, begin, end):
     sources = table(row, ROW_SOURCES, np.int64)
     base = field(row, ROW_BASE)
     most = len(sources) - 1
-    in_bytes = field(plan, PLAN_IN_BYTES) != 0
-    edges = array_at(field(row, ROW_EDGES), np.int64(1) << 40, np.int64)
     position = np.int64(0)
     characters = np.int64(0)
     for place in range(begin, end):
@@ -106,12 +123,8 @@ def _through_sources(plan, row, begin, end):
         first = characters - (word >> INFO_INSIDE_SHIFT & 1)
         characters += word >> INFO_CHARACTERS_SHIFT & INFO_CHARACTERS
         position += word & INFO_LENGTH
-        start = at(sources, max(min(first, most), 0))
-        stop = at(sources, max(min(characters - 1, most), 0)) + 1
-        if in_bytes:
-            start, stop = at(edges, start), at(edges, stop)
-        put(offsets, 2 * place, base + start)
-        put(offsets, 2 * place + 1, base + stop)
+        put(offsets, 2 * place, base + at(sources, max(min(first, most), 0)))
+        put(offsets, 2 * place + 1, base + at(sources, max(min(characters - 1, most), 0)) + 1)
     return position
 
 
@@ -127,18 +140,18 @@ def _keep_first_blank(plan, begin):
 
 
 @helper
-def _leave_out(plan, begin, end, base, least_stop):
-    """Let the first ids stand for nothing before ``base``, where the text begins, nor end before ``least_stop``."""
+def _leave_out(plan, begin, end, base):
+    """Let the first ids stand for nothing before ``base``, where the text begins, but for its first character."""
     offsets = table(plan, PLAN_OFFSETS, np.int64)
     place = begin
     while place < end and at(offsets, 2 * place) < base:
         put(offsets, 2 * place, base)
-        put(offsets, 2 * place + 1, max(at(offsets, 2 * place + 1), least_stop))
+        put(offsets, 2 * place + 1, max(at(offsets, 2 * place + 1), base + 1))
         place += 1
 
 
 @helper
-def add_up(plan, row, text, length, begin, end):
+def add_up(plan, row, length, begin, end):
     """Locate the ids from ``begin`` to ``end``, a document's, by their lengths; whether that is possible."""
     trim = field(plan, PLAN_TRIM)
     blanks = np.int64(INFO_BLANKS if trim != 0 else 0)
@@ -156,10 +169,7 @@ def add_up(plan, row, text, length, begin, end):
     if located != length:
         return False
     if shift > 0:  # the U+0020 put before the text stands for its first character
-        width = np.int64(1)
-        if in_bytes:
-            width = width_of(at(array_at(text, length, np.uint8), shift)) if shift < length else np.int64(0)
-        _leave_out(plan, begin, end, base, base + width)
+        _leave_out(plan, begin, end, base)
     if begin < end and trim & (TRIM_KEEPS_AT_START | TRIM_KEEPS_FIRST) != 0:
         _keep_first_blank(plan, begin)
     return True

@@ -35,6 +35,7 @@ from numbatok.kernels.offset_plan import (
     INFO_CHARACTERS,
     INFO_CHARACTERS_SHIFT,
     INFO_ENDS_INSIDE,
+    INFO_INSIDE_SHIFT,
     INFO_LENGTH,
     INFO_VARIES,
     MISPLACED,
@@ -52,55 +53,36 @@ from numbatok.kernels.offset_plan import (
     PLAN_WORD_COUNTS,
     PLAN_WORDS,
     ROW_BASE,
-    ROW_EDGES,
     ROW_SHIFT,
     ROW_SOURCES,
     SPELLED_BLANK,
     is_inside,
-    width_of,
 )
 from numbatok.kernels.starts import character_at, is_set, keep_tail, last_start
 from numbatok.kernels.units import split_units
 
 
 @helper
-def _put_span(plan, row, text, length, place, begin, end, first, last):
+def _put_span(plan, row, place, begin, end, first, last):
     """Put the offsets of the id at ``place``: those in the text of a document's bytes ``begin`` to ``end``.
 
-    These are whole characters, ``first`` to ``last`` (the one after the last of them).
+    These are whole characters, ``first`` to ``last`` (the one after the last of them), by which a row goes.
     """
     offsets = table(plan, PLAN_OFFSETS, np.int64)
-    in_bytes = field(plan, PLAN_IN_BYTES) != 0
-    base = np.int64(0)
     if row != 0:
-        base = field(row, ROW_BASE)
+        base, shift = field(row, ROW_BASE), field(row, ROW_SHIFT)
         if field(row, ROW_SOURCES) != 0:
             sources = table(row, ROW_SOURCES, np.int64)
             most = len(sources) - 1
-            begin = at(sources, max(min(first, most), 0))
-            end = at(sources, max(min(last - 1, most), 0)) + 1
-            if in_bytes:
-                edges = array_at(field(row, ROW_EDGES), end + 1, np.int64)
-                begin, end = at(edges, begin), at(edges, end)
-            put(offsets, 2 * place, base + begin)
-            put(offsets, 2 * place + 1, base + end)
-            return
-        shift = field(row, ROW_SHIFT)
-        if shift != 0:  # the U+0020 put before a text stands for its first character
-            source = array_at(text, length, np.uint8)
-            if begin < shift:
-                begin = shift
-            first = max(first, shift)
-            if end <= shift and shift < length:
-                end = shift + width_of(at(source, shift))
-            last = max(last, shift + 1)
-            begin, end, first, last = begin - shift, end - shift, first - shift, last - shift
-    if in_bytes:
-        put(offsets, 2 * place, base + begin)
-        put(offsets, 2 * place + 1, base + end)
-    else:
-        put(offsets, 2 * place, base + first)
-        put(offsets, 2 * place + 1, base + last)
+            begin = base + at(sources, max(min(first, most), 0))
+            end = base + at(sources, max(min(last - 1, most), 0)) + 1
+        else:  # the U+0020 put before a text stands for its first character
+            begin = base + max(first - shift, 0)
+            end = base + max(last - shift, min(shift, 1))
+    elif field(plan, PLAN_IN_BYTES) == 0:
+        begin, end = first, last
+    put(offsets, 2 * place, begin)
+    put(offsets, 2 * place + 1, end)
 
 
 @helper
@@ -123,7 +105,7 @@ def _put_bytes(plan, row, text, length, place, start, stop, known, count):
     last = count
     for i in range(start, stop):
         last += not is_inside(source, i)
-    _put_span(plan, row, text, length, place, start, stop, count, last)
+    _put_span(plan, row, place, start, stop, count, last)
     return known, count
 
 
@@ -221,21 +203,31 @@ def _deal_units(view, work, plan, row, text, length, begin, end, place, last_pla
 
 @helper
 def _deal_bytes(plan, row, text, length, begin, end, place, last_place, known, count):
-    """Locate the ids of the bytes from ``begin`` to ``end``; returns what :func:`_deal_units` does."""
+    """Locate the ids of the bytes from ``begin`` to ``end``; returns what :func:`_deal_units` does.
+
+    What the last of them has beyond the end is a suffix, in ASCII, that is not in the text.
+    """
     ids = table(plan, PLAN_IDS, np.uint32)
     info = table(plan, PLAN_INFO, np.uint64)
     source = array_at(text, length, np.uint8)
     while known < begin:  # pieces that were removed
         count += not is_inside(source, known)
         known += 1
+    # In characters a token may begin and end inside of one: how many begin in it is all that is asked.
+    unknown = np.int64(INFO_VARIES)
+    if field(plan, PLAN_IN_BYTES) != 0:
+        unknown |= INFO_BEGINS_INSIDE | INFO_ENDS_INSIDE
     position = begin
     while position < end and place < last_place:
         number = np.int64(at(ids, place))
         word = np.int64(at(info, number)) if number < len(info) else np.int64(INFO_VARIES)
-        if known == position and word & (INFO_VARIES | INFO_BEGINS_INSIDE | INFO_ENDS_INSIDE) == 0:
-            stop = min(position + (word & INFO_LENGTH), end)
+        if known == position and word & unknown == 0:
+            stop = position + (word & INFO_LENGTH)
             following = count + (word >> INFO_CHARACTERS_SHIFT & INFO_CHARACTERS)
-            _put_span(plan, row, text, length, place, position, stop, count, following)
+            if stop > end:
+                following -= stop - end
+                stop = end
+            _put_span(plan, row, place, position, stop, count - (word >> INFO_INSIDE_SHIFT & 1), following)
             known, count = stop, following
         else:
             stop = min(position + _length_of(plan, number), end)

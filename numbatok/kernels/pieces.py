@@ -18,11 +18,7 @@ from numbatok.kernels.dtypes import (
 )
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table, trailing_zeros
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.starts import is_set, keep_tail
-
-#: Bytes after the place where a walk ends that a walker may look at. (CLIP's looks 14 bytes on, but drops pieces: such
-#: texts are not listed in parts, see :func:`numbatok.counting.is_local`.)
-PEEK = 8
+from numbatok.kernels.starts import LOOK_AHEAD, is_set, keep_tail
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
@@ -86,7 +82,7 @@ def _list(work, text, begin, end, is_final, output, used, capacity):
     starts = table(work, WORK_STARTS, np.uint64)
     places = array_at(output, capacity, np.int64)
     length = end - begin
-    blocks = (length + 63) >> 6 if is_final else max(length - PEEK, 0) >> 6
+    blocks = (length + 63) >> 6 if is_final else max(length - LOOK_AHEAD, 0) >> 6
     if used >= capacity:
         return np.int64(NEED_OUTPUT)
     put(places, used, begin)

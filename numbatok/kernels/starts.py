@@ -54,6 +54,10 @@ from numbatok.kernels.intrinsics import (
 from numbatok.kernels.intrinsics_vector import equal_to, in_range
 from numbatok.kernels.jit import helper
 
+#: Most bytes after its last block that a walker may look at; CLIP's looks at 14, others at 8. What is decided so far
+#: before an end stays, whatever follows.
+LOOK_AHEAD = 16
+
 TOP = np.uint64(63)
 TWO = np.uint64(2)
 THREE = np.uint64(3)

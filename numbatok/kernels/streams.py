@@ -6,6 +6,7 @@ from numbatok.kernels.decode import LEFT_OUT, NO_ROOM, UNKNOWN, WIDEST_COPY
 from numbatok.kernels.dtypes import (
     CHUNK_BLOCKS,
     NEED_BITMAP,
+    U64,
     VIEW_CUTTER,
     VIEW_WALKER,
     WORK_NEEDED,
@@ -16,15 +17,33 @@ from numbatok.kernels.dtypes import (
     WORK_VIEW,
 )
 from numbatok.kernels.encode import encode_region
-from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table
+from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, load_u64, put, set_field, store_u64, table
 from numbatok.kernels.intrinsics_vector import copy_16_bytes
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.starts import keep_tail, last_start
+from numbatok.kernels.starts import LOOK_AHEAD, keep_tail, last_start
 
-#: Bytes before an end that may not be one which no walk comes near: walkers look a few bytes ahead of their blocks.
-MARGIN = 16
+# Fields of a record: many streams of ids that are decoded, and by what.
+STREAMS_COUNT = 0
+STREAMS_WIDTH = 1  # bytes of each one's state
+STREAMS_STATES = 2  # uint8[count, width]
+STREAMS_OUTPUT = 4  # uint8
+STREAMS_ENDS = 6  # int64[count], where each one's new text ends in the output
+STREAMS_NUMBERS = 8  # int32, by id: a token's number, UNKNOWN or LEFT_OUT
+STREAMS_STARTS = 10  # int64[tokens + 1], byte offsets of the tokens in the data
+STREAMS_DATA = 12  # uint8
+STREAMS_KINDS = 14  # uint8[tokens]: whether they are whole characters; of strings uint16[tokens]: a byte, or NO_BYTE
+STREAMS_BLANK = 16  # uint8: the character that is stripped at the begin of each stream
+STREAMS_FIELDS = 18
 
-STATE_BYTES = 4  # of each stream: how many bytes of an open character there are, and these
+STATE_BYTES = 4  # of a stream of bytes: how many bytes of an open character there are, and these
+
+# Of a stream of strings: a byte of blanks that may still be stripped, one of NO_RUN and so on, from the eighth on how
+# many byte tokens are in a row, and then these bytes.
+RUN_LENGTH, RUN_HEADER = 8, 16
+NO_RUN, OPEN_RUN, BROKEN_RUN = range(3)
+NO_BYTE = 256
+
+NARROW_STATES = NO_ROOM + 1  # a state holds less than a run of byte tokens
 
 
 @kernel("int64(int64, int64, int64, int64, int64)")
@@ -47,7 +66,7 @@ def encode_decided(work, text, length, is_end, only_end):
     reach = np.int64(CHUNK_BLOCKS)
     status = np.int64(0)
     while base < length:
-        most = (length - base + 63) >> 6 if is_end != 0 else (length - MARGIN - base) >> 6
+        most = (length - base + 63) >> 6 if is_end != 0 else (length - LOOK_AHEAD - base) >> 6
         blocks = min(most, reach)
         if blocks <= 0:
             break
@@ -129,25 +148,6 @@ def _token_of(ids, place, numbers):
 
 
 @helper
-def _given(ids, offsets, streams, token_of_id, id_limit):
-    """The arrays of what is given: where each stream's ids begin, these, and the token of each id."""
-    edges = array_at(offsets, streams + 1, np.int64)
-    given = array_at(ids, at(edges, streams), np.uint32)
-    return edges, given, array_at(token_of_id, id_limit, np.int32)
-
-
-@helper
-def _contents(starts, tokens, data, data_bytes, output, capacity, ends, streams):
-    """The arrays of tokens and results: where each token's bytes begin, these, the text made, and where it ends."""
-    return (
-        array_at(starts, tokens + 1, np.int64),
-        array_at(data, data_bytes, np.uint8),
-        array_at(output, capacity, np.uint8),
-        array_at(ends, streams, np.int64),
-    )
-
-
-@helper
 def _take_byte(state, first, byte, output, used):
     """Put what a byte makes certain; the state's bytes from ``first`` on are the open character."""
     kept = np.int64(at(state, first))
@@ -176,57 +176,48 @@ def _take_byte(state, first, byte, output, used):
     return used
 
 
-@kernel(
-    "int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64)"
-)
-def decode_streams(
-    ids,
-    offsets,
-    streams,
-    token_of_id,
-    id_limit,
-    whole,
-    starts,
-    tokens,
-    data,
-    data_bytes,
-    states,
-    is_end,
-    output,
-    capacity,
-    ends,
-):
+@kernel("int64(int64, int64, int64, int64)")
+def decode_streams(record, ids, offsets, is_end):
     """Decode more ids of each stream to UTF-8, keeping the beginning of a character back; what is none is U+FFFD.
 
     Parameters
     ----------
-    ids, offsets, token_of_id, starts, data, output, ends : as :func:`decode.decode_documents` takes them, a stream in
-        place of a document
-    whole : address of uint8[tokens]: whether a token's bytes are whole characters
-    states : address of uint8[streams, STATE_BYTES]
+    record : address of the fields ``STREAMS_...``
+    ids : address of uint32, which nobody changes meanwhile
+    offsets : address of int64[count + 1]: where each stream's begin in them, from 0 on
     is_end : 1: the streams end after these ids
 
-    Returns how many bytes are written. An unknown id is reported as ``-1 - its place in ids``, with the streams before
-    it changed already; NO_ROOM where ``capacity``, that holds three bytes for each of a token's and WIDEST_COPY more,
-    does not suffice.
+    Returns how many bytes are written; or, with nothing changed, ``-1 - its place in ids`` for an unknown id, and
+    NO_ROOM where the output may not suffice, which takes three bytes for each of a token's, and more.
     """
-    edges, given, numbers = _given(ids, offsets, streams, token_of_id, id_limit)
-    begins, source, target, end_of = _contents(starts, tokens, data, data_bytes, output, capacity, ends, streams)
-    is_whole = array_at(whole, tokens, np.uint8)
-    state = array_at(states, STATE_BYTES * streams, np.uint8)
+    streams = field(record, STREAMS_COUNT)
+    begins = table(record, STREAMS_STARTS, np.int64)
+    source = table(record, STREAMS_DATA, np.uint8)
+    is_whole = table(record, STREAMS_KINDS, np.uint8)
+    state = table(record, STREAMS_STATES, np.uint8)
+    target = table(record, STREAMS_OUTPUT, np.uint8)
+    end_of = table(record, STREAMS_ENDS, np.int64)
+    numbers = table(record, STREAMS_NUMBERS, np.int32)
+    edges = array_at(offsets, streams + 1, np.int64)
+    given = array_at(ids, at(edges, streams), np.uint32)
+    most = streams
+    for i in range(at(edges, streams)):
+        token = _token_of(given, i, numbers)
+        if token >= 0:
+            most += at(begins, token + 1) - at(begins, token)
+        elif token != LEFT_OUT:
+            return np.int64(-1 - i)
+    if 3 * most + WIDEST_COPY > len(target):
+        return np.int64(NO_ROOM)
     used = np.int64(0)
     for stream in range(streams):
         first = STATE_BYTES * stream
         for i in range(at(edges, stream), at(edges, stream + 1)):
             token = _token_of(given, i, numbers)
-            if token == LEFT_OUT:
-                continue
             if token < 0:
-                return np.int64(-1 - i)
+                continue
             begin = at(begins, token)
             size = at(begins, token + 1) - begin
-            if used + 3 * size + WIDEST_COPY > capacity:
-                return np.int64(NO_ROOM)
             if at(is_whole, token) != 0 and at(state, first) == 0:
                 copy_16_bytes(target, used, source, begin)
                 for j in range(WIDEST_COPY, size):
@@ -236,20 +227,10 @@ def decode_streams(
                 for j in range(size):
                     used = _take_byte(state, first, at(source, begin + j), target, used)
         if is_end != 0 and at(state, first) != 0:
-            if used + WIDEST_COPY > capacity:
-                return np.int64(NO_ROOM)
             used = _put_replacement(target, used)
             put(state, first, np.uint8(0))
         put(end_of, stream, used)
     return used
-
-
-# Of each stream of strings: blanks that may still be stripped, NO_RUN and so on, two bytes of how many byte tokens are
-# in a row, and these bytes.
-RUN_HEADER = 4
-NO_RUN, OPEN_RUN, BROKEN_RUN = range(3)
-MOST_RUN = (1 << 16) - 1
-NO_BYTE = 256
 
 
 @helper
@@ -306,7 +287,7 @@ def _kind_of(state, begin, length):
 def _end_run(state, first, blank, output, used):
     """Put the bytes of a run that is over: as text if they are UTF-8, else as U+FFFD each."""
     if at(state, first + 1) == OPEN_RUN:
-        length = np.int64(at(state, first + 2)) | np.int64(at(state, first + 3)) << 8
+        length = np.int64(load_u64(state, first + RUN_LENGTH))
         begin = first + RUN_HEADER
         if _kind_of(state, begin, length) == 2:
             used = _put_stripped(state, first, blank, state, begin, length, output, used)
@@ -318,94 +299,80 @@ def _end_run(state, first, blank, output, used):
     return used
 
 
-@kernel(
-    "int64(int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64, int64,"
-    " int64, int64, int64)"
-)
-def decode_string_streams(
-    ids,
-    offsets,
-    streams,
-    token_of_id,
-    id_limit,
-    byte_of,
-    starts,
-    tokens,
-    data,
-    data_bytes,
-    states,
-    state_bytes,
-    blank,
-    blank_bytes,
-    is_end,
-    output,
-    capacity,
-    ends,
-):
+@kernel("int64(int64, int64, int64, int64)")
+def decode_string_streams(record, ids, offsets, is_end):
     """:func:`decode_streams` of tokens that are strings, some of which stand for bytes.
 
-    Parameters
-    ----------
-    byte_of : address of uint16[tokens]: the byte that a token stands for, or NO_BYTE
-    states : address of uint8[streams, state_bytes], as RUN_HEADER says
-    blank, blank_bytes : the character that is stripped at the begin of a stream
-    is_end : 1: the streams end after these ids
-
-    NO_ROOM also where a run of byte tokens is longer than the states hold.
+    Returns NARROW_STATES, too, with nothing changed.
     """
-    edges, given, numbers = _given(ids, offsets, streams, token_of_id, id_limit)
-    begins, source, target, end_of = _contents(starts, tokens, data, data_bytes, output, capacity, ends, streams)
-    bytes_ = array_at(byte_of, tokens, np.uint16)
-    state = array_at(states, state_bytes * streams, np.uint8)
-    stripped = array_at(blank, blank_bytes, np.uint8)
-    used = np.int64(0)
+    streams = field(record, STREAMS_COUNT)
+    width = field(record, STREAMS_WIDTH)
+    begins = table(record, STREAMS_STARTS, np.int64)
+    source = table(record, STREAMS_DATA, np.uint8)
+    byte_of = table(record, STREAMS_KINDS, np.uint16)
+    state = table(record, STREAMS_STATES, np.uint8)
+    target = table(record, STREAMS_OUTPUT, np.uint8)
+    end_of = table(record, STREAMS_ENDS, np.int64)
+    blank = table(record, STREAMS_BLANK, np.uint8)
+    numbers = table(record, STREAMS_NUMBERS, np.int32)
+    edges = array_at(offsets, streams + 1, np.int64)
+    given = array_at(ids, at(edges, streams), np.uint32)
+    most = streams
     for stream in range(streams):
-        first = state_bytes * stream
+        first = width * stream
+        run = np.int64(0)
+        if at(state, first + 1) == OPEN_RUN:
+            run = np.int64(load_u64(state, first + RUN_LENGTH))
+            most += run
         for i in range(at(edges, stream), at(edges, stream + 1)):
             token = _token_of(given, i, numbers)
             if token == LEFT_OUT:
                 continue
             if token < 0:
                 return np.int64(-1 - i)
-            size = at(begins, token + 1) - at(begins, token)
-            length = np.int64(at(state, first + 2)) | np.int64(at(state, first + 3)) << 8
-            if used + 3 * length + size + WIDEST_COPY > capacity:
-                return np.int64(NO_ROOM)
-            byte = at(bytes_, token)
+            most += at(begins, token + 1) - at(begins, token)
+            run = run + 1 if at(byte_of, token) != NO_BYTE else np.int64(0)
+            if RUN_HEADER + run > width:
+                return np.int64(NARROW_STATES)
+    if 3 * most + WIDEST_COPY > len(target):
+        return np.int64(NO_ROOM)
+    used = np.int64(0)
+    for stream in range(streams):
+        first = width * stream
+        for i in range(at(edges, stream), at(edges, stream + 1)):
+            token = _token_of(given, i, numbers)
+            if token < 0:
+                continue
+            begin = at(begins, token)
+            size = at(begins, token + 1) - begin
+            byte = at(byte_of, token)
             run = at(state, first + 1)
             if byte == NO_BYTE:
                 if run == NO_RUN and at(state, first) == 0:
-                    copy_16_bytes(target, used, source, at(begins, token))
+                    copy_16_bytes(target, used, source, begin)
                     for j in range(WIDEST_COPY, size):
-                        put(target, used + j, at(source, at(begins, token) + j))
+                        put(target, used + j, at(source, begin + j))
                     used += size
                     continue
-                used = _end_run(state, first, stripped, target, used)
-                used = _put_stripped(state, first, stripped, source, at(begins, token), size, target, used)
+                used = _end_run(state, first, blank, target, used)
+                used = _put_stripped(state, first, blank, source, begin, size, target, used)
                 continue
             if run == BROKEN_RUN:
                 used = _put_replacement(target, used)
                 continue
-            if run == NO_RUN:
-                length = np.int64(0)
-            if RUN_HEADER + length >= state_bytes or length >= MOST_RUN:
-                return np.int64(NO_ROOM)
+            length = np.int64(0)
+            if run == OPEN_RUN:
+                length = np.int64(load_u64(state, first + RUN_LENGTH))
             put(state, first + RUN_HEADER + length, np.uint8(byte))
             length += 1
             put(state, first + 1, np.uint8(OPEN_RUN))
-            put(state, first + 2, np.uint8(length & 0xFF))
-            put(state, first + 3, np.uint8(length >> 8))
+            store_u64(state, first + RUN_LENGTH, U64(length))
             if _kind_of(state, first + RUN_HEADER, length) == 0:
                 put(state, first, np.uint8(0))
                 for _ in range(length):
                     used = _put_replacement(target, used)
                 put(state, first + 1, np.uint8(BROKEN_RUN))
-                put(state, first + 2, np.uint8(0))
-                put(state, first + 3, np.uint8(0))
         if is_end != 0:
-            length = np.int64(at(state, first + 2)) | np.int64(at(state, first + 3)) << 8
-            if used + 3 * length + WIDEST_COPY > capacity:
-                return np.int64(NO_ROOM)
-            used = _end_run(state, first, stripped, target, used)
+            used = _end_run(state, first, blank, target, used)
         put(end_of, stream, used)
     return used

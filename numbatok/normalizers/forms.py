@@ -139,6 +139,8 @@ class _Form(Normalizer):
             part = text[begin : begin + _SMALL_PART]
             if not part.isascii():
                 restless[begin : begin + len(part)] = characters()[code_points(part)] & self._restless != 0
+        if not restless.any():
+            return None
         edges = np.flatnonzero(np.diff(restless, prepend=False, append=False)).tolist()
         parts: list[Sources] = []
         done = 0
