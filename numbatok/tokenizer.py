@@ -76,6 +76,7 @@ class Tokenizer:
                 f"Tokenizer takes the parts that a loader makes, not {type(parts).__name__}; "
                 "numbatok.get_encoding(name), Tokenizer.from_file(path) and Tokenizer.from_str(content) load one"
             )
+        parts.check_added_tokens()
         self._regex_rule = _regex_rule(parts)
         self._parts = parts
         self._vocabulary = parts.vocabulary

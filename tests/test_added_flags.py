@@ -5,11 +5,12 @@ import json
 from random import Random
 from types import MappingProxyType
 
+import numpy as np
 import pytest
 import tokenizers
 
 import small
-from numbatok import AddedToken, Tokenizer
+from numbatok import AddedToken, Tokenizer, VocabularyError
 from numbatok.added_tokens import AddedTokens
 from numbatok.normalizers import NFC, Lowercase, Normalizer, Sequence
 from numbatok.parts import Parts
@@ -117,6 +118,18 @@ def test_two_passes() -> None:
     )
     for text in ("xaby", "xABy", "XABY", "XabY"):
         assert ours.encode(text).tolist() == reference.encode(text, add_special_tokens=False).ids
+
+
+def test_nothing_is_left_of_a_token() -> None:
+    """The reference finds such a token everywhere, and cuts words into characters: it is refused."""
+    settings = small.tokenizer_json() | {"normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}}
+    tokenizer, reference = Tokenizer.from_str(json.dumps(settings)), tokenizers.Tokenizer.from_str(json.dumps(settings))
+    reference.add_tokens([tokenizers.AddedToken("\n", normalized=True)])
+    assert len(reference.encode("the").ids) == 3 > len(tokenizer.encode("the"))
+    with pytest.raises(VocabularyError, match=r"added token '\\n' .* normalizing leaves nothing of it"):
+        tokenizer.add_tokens(["\n"])
+    added = tokenizer.add_tokens(["\n"], normalized=False).encode("the\n").tolist()
+    assert added == [*tokenizer.encode("the"), 657]
 
 
 def test_refused_in_text_that_is_normalized() -> None:
