@@ -404,6 +404,8 @@ class Tokenizer:
         """
         if isinstance(contents, str):
             raise TypeError(f"contents must be an iterable of str, not one str ({contents!r}); pass [{contents!r}]")
+        if not isinstance(contents, Iterable):
+            raise TypeError(f"contents must be an iterable of str, not {type(contents).__name__}")
         if isinstance(contents, Mapping):
             raise TypeError(
                 f"contents must be an iterable of str, not {type(contents).__name__}: new tokens get the ids after the "
@@ -411,6 +413,9 @@ class Tokenizer:
             )
         added = {token.content: token.id for token in self._added}
         following = max([self._parts.model_size(), *(number + 1 for number in added.values())])
+        flags = {"lstrip": bool(lstrip), "rstrip": bool(rstrip), "single_word": bool(single_word)}
+        special = bool(special)
+        keep = not special if normalized is None else bool(normalized)
         tokens = []
         for content in contents:
             if not isinstance(content, str):
@@ -421,8 +426,6 @@ class Tokenizer:
             if number is None:
                 number, following = following, following + 1
             added[content] = number
-            flags = {"lstrip": lstrip, "rstrip": rstrip, "single_word": single_word}
-            keep = not special if normalized is None else normalized
             tokens.append(AddedToken(content, number, special, **flags, normalized=keep))
         return Tokenizer(replace(self._parts, added_tokens=self._added.extended(tokens), name=""))
 

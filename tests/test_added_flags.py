@@ -159,6 +159,12 @@ def test_add_tokens() -> None:
         tokenizer.add_tokens("<new>")
     with pytest.raises(TypeError, match="must be a str, not int"):
         tokenizer.add_tokens([7])
+    with pytest.raises(TypeError, match="contents must be an iterable of str, not NoneType"):
+        tokenizer.add_tokens(None)
+    truth: dict = {"lstrip": 2, "rstrip": "yes", "single_word": np.True_, "normalized": 2}
+    assert tokenizer.add_tokens(["<new>"], **truth) == tokenizer.add_tokens(["<new>"], **dict.fromkeys(truth, True))
+    with pytest.raises(ValueError, match="ambiguous"):
+        tokenizer.add_tokens(["<new>"], lstrip=np.ones(2))
     for given in ({"<new>": 1000}, {"<new>": 5}, {"<new>": None}, {}, MappingProxyType({"<new>": 1000})):
         for add in (tokenizer.add_tokens, tokenizer.add_special_tokens):
             with pytest.raises(
