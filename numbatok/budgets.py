@@ -57,8 +57,10 @@ class Overhead(NamedTuple):
     times: int
 
     def room(self, max_tokens: int) -> int:
-        """How many tokens a text may have."""
-        return (max_tokens - self.added) // self.times if self.times else 1 << 62
+        """How many tokens a text may have; below 0 where the template alone has more than ``max_tokens``."""
+        if self.times == 0:  # whatever the text is
+            return 1 << 62 if max_tokens >= self.added else -1
+        return (max_tokens - self.added) // self.times
 
 
 def overhead_of(engine: "Engine", special: bool) -> Overhead:

@@ -972,7 +972,7 @@ class Tokenizer:
             raise ValueError(f"overlap must be smaller than max_tokens leaves for the text, {room}, not {overlap}")
         source = source_of(engine, text, errors)
         try:
-            return chunk(engine, self._parts, source, overhead, max_tokens, overlap, at, actions)
+            return chunk(engine, self._parts, source, overhead, int(max_tokens), overlap, at, actions)
         except DisallowedToken as found:
             raise self._disallowed(found, [source.text], None, "") from None
 

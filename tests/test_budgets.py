@@ -2,8 +2,10 @@
 
 import random
 import re
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -170,6 +172,27 @@ def test_template() -> None:
         framed.truncate("the", 2)
     with pytest.raises(ValueError, match="max_tokens is 3, and the template alone"):
         framed.chunk("the", 3)
+
+
+def test_template_without_a_text() -> None:
+    """Its special tokens alone are counted, whatever the text is."""
+    parts = small.by_merges()._parts
+    alone = Tokenizer(replace(parts, template=Template((Special("[CLS]", (1, 2)),))))
+    assert alone.count("the other") == 2
+    assert alone.fits("the other", 2)
+    assert not alone.fits("", 1)
+    assert alone.truncate("the other", 2) == "the other"
+    assert alone.chunk("the other", 2) == [(0, 9, "the other", 2)]
+    for call in (alone.truncate, alone.chunk):
+        with pytest.raises(ValueError, match="the template alone puts 2 special tokens around a text"):
+            call("the other", 1)
+
+
+def test_numbers_of_numpy(gpt2: Tokenizer) -> None:
+    """A budget of eight bits is a number like others."""
+    text = "Some words of a text. " * 40
+    for most in (np.uint8(3), np.uint8(200), np.int16(200)):
+        assert gpt2.chunk(text, most, np.uint8(2)) == gpt2.chunk(text, int(most), 2)
 
 
 def test_errors(gpt2: Tokenizer) -> None:
