@@ -16,6 +16,7 @@ import numpy.typing as npt
 from numbatok.errors import VocabularyError
 from numbatok.kernels import build, spelled
 from numbatok.loading import byte_level
+from numbatok.loading.checks import decode_json
 from numbatok.memory import address_of
 from numbatok.view import TOKEN_SLACK, View
 
@@ -80,7 +81,7 @@ class Spelled:
             count = spelled.resolve_merges(self._view.address, address_of(data), len(data), size, *places)
             if count != spelled.ODD:
                 return rows[:count].copy()
-            return self._rows_of_list(json.loads(merges), size)
+            return self._rows_of_list(decode_json(merges, "a list of merges"), size)
         return self._rows_of_list(merges, size)
 
     def _rows_of_list(self, merges: Sequence[str | Sequence[str]], prefix: int) -> npt.NDArray[np.uint32]:
@@ -150,11 +151,11 @@ def _explain(merges: Sequence[Any], tokens: set[str], prefix: int) -> None:
         left, right = parts
         for part in (left, right):
             if part not in tokens:
-                raise VocabularyError(f"merge {rank} ({shown}) needs {part!r}, which is not in the vocab")
+                raise VocabularyError(f"merge {rank} ({shown}) needs {part!r:.100}, which is not in the vocab")
         if len(right.encode()) < prefix:
             raise VocabularyError(
                 f"merge {rank} ({shown}): its right part is shorter than the prefix of {prefix} bytes"
             )
         if left + _without(right, prefix) not in tokens:
             made = left + _without(right, prefix)
-            raise VocabularyError(f"merge {rank} ({shown}) needs {made!r}, which is not in the vocab")
+            raise VocabularyError(f"merge {rank} ({shown}) needs {made!r:.100}, which is not in the vocab")

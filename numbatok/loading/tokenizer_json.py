@@ -12,6 +12,7 @@ from numbatok.loading.checks import (
     as_list,
     as_object,
     brief,
+    decode_json,
     json_errors,
     not_supported,
     refuse_lone_surrogates,
@@ -215,7 +216,7 @@ def _without_version(merges: bytes | list[Any]) -> bytes | list[Any]:
     if isinstance(merges, bytes):
         if b'"#version' not in merges:
             return merges
-        merges = json.loads(merges)
+        merges = decode_json(merges, "a list of merges")
     return [merge for merge in merges if not (isinstance(merge, str) and merge.startswith("#version"))]
 
 
