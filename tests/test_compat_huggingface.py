@@ -91,6 +91,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "names of bert": {"post_processor": {"type": "BertProcessing", "sep": ["end", 8], "cls": ["begin", 7]}},
     "no text": {"post_processor": {**TEMPLATE, "single": [piece("SpecialToken", "[CLS]", 0)]}},
     "empty sequence": {"post_processor": {"type": "Sequence", "processors": []}},
+    "prepending": {"normalizer": {"type": "Prepend", "prepend": " "}},
     "fractions": {"normalizer": {"type": "NFKD"}, "added_tokens": [
         *TOKENS, added("1", 16, special=False, normalized=True),
         added("x", 87, special=False, normalized=True, lstrip=True)]},
