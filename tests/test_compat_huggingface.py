@@ -92,6 +92,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "no text": {"post_processor": {**TEMPLATE, "single": [piece("SpecialToken", "[CLS]", 0)]}},
     "empty sequence": {"post_processor": {"type": "Sequence", "processors": []}},
     "prepending": {"normalizer": {"type": "Prepend", "prepend": " "}},
+    "blank": {"normalizer": {"type": "NFC"}, "added_tokens": [
+        *TOKENS, added("  ", 662, special=False, normalized=True, lstrip=True, rstrip=True)]},
     "fractions": {"normalizer": {"type": "NFKD"}, "added_tokens": [
         *TOKENS, added("1", 16, special=False, normalized=True),
         added("x", 87, special=False, normalized=True, lstrip=True)]},

@@ -203,8 +203,14 @@ class Model:
         """The string of an added token as it stands in a text."""
         token = next(token for token in self.parts.added_tokens if token.id == number)
         string, name = self.parts.sought(replace(token, content=found)), self.names[number]
-        # A part of a character's normal form, or a token of the model with the same id, has no white space to show.
-        return string if string.strip() == name.strip() else name
+        inner = name.strip()
+        if string.strip() != inner:  # a part of a character's normal form, or a token of the model with the same id
+            return name
+        if not inner:
+            return string
+        before = string[: len(string) - len(string.lstrip())] if token.lstrip else name[: name.index(inner)]
+        behind = string[len(string.rstrip()) :] if token.rstrip else name[name.index(inner) + len(inner) :]
+        return before + inner + behind
 
     # --- decoding ---
 
