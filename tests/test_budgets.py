@@ -16,7 +16,7 @@ import vocabularies
 from conftest import TEST_DATA
 from numbatok import Tokenizer
 from numbatok.added_tokens import AddedTokens
-from numbatok.normalizers import NFC, Lowercase, Strip
+from numbatok.normalizers import NFC, NFKD, Lowercase, Normalizer, Prepend, Strip
 from numbatok.parts import Parts
 from numbatok.patterns.rules import Split
 from numbatok.templates import Special, Template, Text
@@ -186,6 +186,18 @@ def test_template_without_a_text() -> None:
     for call in (alone.truncate, alone.chunk):
         with pytest.raises(ValueError, match="the template alone puts 2 special tokens around a text"):
             call("the other", 1)
+
+
+@pytest.mark.parametrize("normalizer", [NFKD(), Prepend("<ab>")], ids=lambda each: type(each).__name__)
+def test_texts_that_normalizing_makes_longer(normalizer: Normalizer) -> None:
+    """A text can have more tokens than bytes, and still fit."""
+    longer = changed(normalizer=normalizer)
+    for text in ("\ufdfa" * 9, "a", "foo bar"):
+        count = longer.count(text)
+        for most in (count, count + 1, 10**30):
+            assert longer.truncate(text, most) == longer.truncate(text, most, "left") == text
+            assert longer.chunk(text, most) == [(0, len(text), text, count)]
+        assert longer.truncate(text, count - 1) == text[:-1]
 
 
 def test_numbers_of_numpy(gpt2: Tokenizer) -> None:
