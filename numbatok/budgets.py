@@ -19,7 +19,7 @@ from numbatok.errors import DisallowedToken
 from numbatok.kernels import dtypes
 from numbatok.memory import address_of, without_collection
 from numbatok.placing import prepare
-from numbatok.rows import Side
+from numbatok.rows import MOST, Side
 from numbatok.templates import Text as TextPiece
 from numbatok.truncation import Prefix, Suffix
 
@@ -57,8 +57,10 @@ class Overhead(NamedTuple):
     times: int
 
     def room(self, max_tokens: int) -> int:
-        """How many tokens a text may have."""
-        return (max_tokens - self.added) // self.times if self.times else 1 << 62
+        """How many tokens a text may have; below 0 where the template alone has more than ``max_tokens``."""
+        if self.times == 0:  # whatever the text is
+            return 1 << 62 if max_tokens >= self.added else -1
+        return (max_tokens - self.added) // self.times
 
 
 def overhead_of(engine: "Engine", special: bool) -> Overhead:
@@ -139,9 +141,9 @@ def truncate(
 ) -> str:
     """The longest prefix, or suffix where the ``left`` is cut off, of at most ``room`` tokens."""
     data = source.data
-    room = min(room, engine.ids_per_byte * len(data) + 1)
     if not is_local(engine, parts, data):
         return Whole(engine, parts, source.text, actions).truncate(room, side)
+    room = min(room, engine.ids_per_byte * len(data) + 1)
     with engine.scratch() as scratch:
         scratch.set_actions(actions)
         local = Bytes(engine, parts, scratch, data)
@@ -165,11 +167,12 @@ def chunk(
     text, data = source.text, source.data
     if not text:
         return []
-    room = min(overhead.room(max_tokens), engine.ids_per_byte * len(data) + 1)
+    local = is_local(engine, parts, data)  # else normalizing can make a text longer, and so many more tokens of it
+    room = min(overhead.room(max_tokens), engine.ids_per_byte * len(data) + 1 if local else MOST)
     if overhead.times == 0:
         return [Chunk(0, len(text), text, overhead.added)]
     levels = LEVELS[: LEVELS.index(at) + 1]
-    if is_local(engine, parts, data):
+    if local:
         with engine.scratch() as scratch:
             scratch.set_actions(actions)
             spans, counts = Chunks(Bytes(engine, parts, scratch, data), room, overlap, levels).made()

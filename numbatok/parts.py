@@ -10,6 +10,7 @@ import numpy as np
 
 from numbatok.added_tokens import AddedToken, AddedTokens
 from numbatok.decoders import Decoder
+from numbatok.errors import VocabularyError
 from numbatok.loading import byte_level
 from numbatok.loading.components import flat
 from numbatok.normalizers import Normalizer
@@ -78,6 +79,20 @@ class Parts:
             return token.content
         sought = token.content if self.normalizer is None else self.normalizer.normalize(token.content)
         return byte_level.spell(sought.encode()) if "ByteLevel" in self._types_of("normalizer") else sought
+
+    def check_added_tokens(self) -> None:
+        """VocabularyError for an added token that normalizing leaves nothing of.
+
+        `tokenizers` finds it between any two characters, and so cuts the text into them.
+        """
+        if self.normalizer is None:
+            return
+        for token in self.added_tokens:
+            if token.normalized and not self.normalizer.normalize(token.content):
+                raise VocabularyError(
+                    f"added token {token.content!r} is to be found in the normalized text, but normalizing leaves "
+                    "nothing of it, which is not supported; normalized=False finds it in the text as it is"
+                )
 
     @functools.cached_property
     def decoded_added(self) -> list[tuple[int, bytes, bool]]:

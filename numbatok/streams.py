@@ -286,8 +286,7 @@ class StreamEncoder:
             content = token.content
             if token.normalized and parts.normalizer is not None:
                 content = parts.normalizer.normalize(content)
-            if content:
-                contents[token.normalized][index] = content.encode()
+            contents[token.normalized][index] = content.encode()
         arguments = engine, parts.added_tokens, actions
         self._inner = self._finder(
             *arguments, dtypes.VIEW_NORMALIZED_TRIE, contents[1], self._take_piece, self._end_piece

@@ -77,6 +77,7 @@ class Tokenizer:
                 f"Tokenizer takes the parts that a loader makes, not {type(parts).__name__}; "
                 "numbatok.get_encoding(name), Tokenizer.from_file(path) and Tokenizer.from_str(content) load one"
             )
+        parts.check_added_tokens()
         self._regex_rule = _regex_rule(parts)
         self._parts = parts
         self._vocabulary = parts.vocabulary
@@ -404,6 +405,8 @@ class Tokenizer:
         """
         if isinstance(contents, str):
             raise TypeError(f"contents must be an iterable of str, not one str ({contents!r}); pass [{contents!r}]")
+        if not isinstance(contents, Iterable):
+            raise TypeError(f"contents must be an iterable of str, not {type(contents).__name__}")
         if isinstance(contents, Mapping):
             raise TypeError(
                 f"contents must be an iterable of str, not {type(contents).__name__}: new tokens get the ids after the "
@@ -411,6 +414,9 @@ class Tokenizer:
             )
         added = {token.content: token.id for token in self._added}
         following = max([self._parts.model_size(), *(number + 1 for number in added.values())])
+        flags = {"lstrip": bool(lstrip), "rstrip": bool(rstrip), "single_word": bool(single_word)}
+        special = bool(special)
+        keep = not special if normalized is None else bool(normalized)
         tokens = []
         for content in contents:
             if not isinstance(content, str):
@@ -421,8 +427,6 @@ class Tokenizer:
             if number is None:
                 number, following = following, following + 1
             added[content] = number
-            flags = {"lstrip": lstrip, "rstrip": rstrip, "single_word": single_word}
-            keep = not special if normalized is None else normalized
             tokens.append(AddedToken(content, number, special, **flags, normalized=keep))
         tokenizer = Tokenizer(replace(self._parts, added_tokens=self._added.extended(tokens), name=""))
         tokenizer._cache_budget = self._cache_budget
@@ -990,7 +994,7 @@ class Tokenizer:
             raise ValueError(f"overlap must be smaller than max_tokens leaves for the text, {room}, not {overlap}")
         source = source_of(engine, text, errors)
         try:
-            return chunk(engine, self._parts, source, overhead, max_tokens, overlap, at, actions)
+            return chunk(engine, self._parts, source, overhead, int(max_tokens), overlap, at, actions)
         except DisallowedToken as found:
             raise self._disallowed(found, [source.text], None, "") from None
 

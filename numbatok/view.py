@@ -261,8 +261,7 @@ def _fill_added(view: View, parts: Parts) -> None:
     # Of two that normalize to the same string the special one counts, then the one with the lower id.
     for index, token in sorted(enumerate(tokens), key=lambda numbered: not numbered[1].special):
         content = normalizer.normalize(token.content) if normalizer and token.normalized else token.content
-        if content:
-            contents[token.normalized].setdefault(content.encode(), index)
+        contents[token.normalized].setdefault(content.encode(), index)
     for first, wanted in zip((dtypes.VIEW_RAW_TRIE, dtypes.VIEW_NORMALIZED_TRIE), contents, strict=True):
         _fill_trie(view, first, Trie(wanted))
     view[dtypes.VIEW_LONGEST_ADDED] = max(map(len, [*contents[0], *contents[1]]), default=0)

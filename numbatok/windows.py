@@ -231,7 +231,7 @@ def words_of(documents: object, name: str) -> tuple[list[str], _Numbers]:
         if isinstance(row, str | bytes) or not hasattr(row, "__iter__"):
             hint = f"; [{row!r:.60}] is one" if isinstance(row, str) else ""
             raise TypeError(f"{name} must hold sequences of words, not {row!r:.60} at index {index}{hint}")
-        flat += row
+        flat.extend(row)  # += would let an array of NumPy add itself to each word
         edges.append(len(flat))
         for place in range(edges[-2], edges[-1]):
             if not isinstance(flat[place], str):

@@ -5,11 +5,12 @@ import json
 from random import Random
 from types import MappingProxyType
 
+import numpy as np
 import pytest
 import tokenizers
 
 import small
-from numbatok import AddedToken, Tokenizer
+from numbatok import AddedToken, Tokenizer, VocabularyError
 from numbatok.added_tokens import AddedTokens
 from numbatok.normalizers import NFC, Lowercase, Normalizer, Sequence
 from numbatok.parts import Parts
@@ -119,6 +120,18 @@ def test_two_passes() -> None:
         assert ours.encode(text).tolist() == reference.encode(text, add_special_tokens=False).ids
 
 
+def test_nothing_is_left_of_a_token() -> None:
+    """The reference finds such a token everywhere, and cuts words into characters: it is refused."""
+    settings = small.tokenizer_json() | {"normalizer": {"type": "Strip", "strip_left": True, "strip_right": True}}
+    tokenizer, reference = Tokenizer.from_str(json.dumps(settings)), tokenizers.Tokenizer.from_str(json.dumps(settings))
+    reference.add_tokens([tokenizers.AddedToken("\n", normalized=True)])
+    assert len(reference.encode("the").ids) == 3 > len(tokenizer.encode("the"))
+    with pytest.raises(VocabularyError, match=r"added token '\\n' .* normalizing leaves nothing of it"):
+        tokenizer.add_tokens(["\n"])
+    added = tokenizer.add_tokens(["\n"], normalized=False).encode("the\n").tolist()
+    assert added == [*tokenizer.encode("the"), 657]
+
+
 def test_refused_in_text_that_is_normalized() -> None:
     """The position is that in the text as it was given."""
     ours, _ = both([("<s>", False, False, False, False, True)], "lower case")
@@ -146,6 +159,12 @@ def test_add_tokens() -> None:
         tokenizer.add_tokens("<new>")
     with pytest.raises(TypeError, match="must be a str, not int"):
         tokenizer.add_tokens([7])
+    with pytest.raises(TypeError, match="contents must be an iterable of str, not NoneType"):
+        tokenizer.add_tokens(None)
+    truth: dict = {"lstrip": 2, "rstrip": "yes", "single_word": np.True_, "normalized": 2}
+    assert tokenizer.add_tokens(["<new>"], **truth) == tokenizer.add_tokens(["<new>"], **dict.fromkeys(truth, True))
+    with pytest.raises(ValueError, match="ambiguous"):
+        tokenizer.add_tokens(["<new>"], lstrip=np.ones(2))
     for given in ({"<new>": 1000}, {"<new>": 5}, {"<new>": None}, {}, MappingProxyType({"<new>": 1000})):
         for add in (tokenizer.add_tokens, tokenizer.add_special_tokens):
             with pytest.raises(

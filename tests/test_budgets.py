@@ -2,6 +2,7 @@
 
 import random
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +19,7 @@ from numbatok.added_tokens import AddedTokens
 from numbatok.chunks import _LEVEL_NUMBERS
 from numbatok.kernels import chunks
 from numbatok.memory import address_of
-from numbatok.normalizers import NFC, Lowercase, Strip
+from numbatok.normalizers import NFC, NFKD, Lowercase, Normalizer, Prepend, Strip
 from numbatok.parts import Parts
 from numbatok.patterns.rules import Split
 from numbatok.templates import Special, Template, Text
@@ -175,6 +176,39 @@ def test_template() -> None:
         framed.truncate("the", 2)
     with pytest.raises(ValueError, match="max_tokens is 3, and the template alone"):
         framed.chunk("the", 3)
+
+
+def test_template_without_a_text() -> None:
+    """Its special tokens alone are counted, whatever the text is."""
+    parts = small.by_merges()._parts
+    alone = Tokenizer(replace(parts, template=Template((Special("[CLS]", (1, 2)),))))
+    assert alone.count("the other") == 2
+    assert alone.fits("the other", 2)
+    assert not alone.fits("", 1)
+    assert alone.truncate("the other", 2) == "the other"
+    assert alone.chunk("the other", 2) == [(0, 9, "the other", 2)]
+    for call in (alone.truncate, alone.chunk):
+        with pytest.raises(ValueError, match="the template alone puts 2 special tokens around a text"):
+            call("the other", 1)
+
+
+@pytest.mark.parametrize("normalizer", [NFKD(), Prepend("<ab>")], ids=lambda each: type(each).__name__)
+def test_texts_that_normalizing_makes_longer(normalizer: Normalizer) -> None:
+    """A text can have more tokens than bytes, and still fit."""
+    longer = changed(normalizer=normalizer)
+    for text in ("\ufdfa" * 9, "a", "foo bar"):
+        count = longer.count(text)
+        for most in (count, count + 1, 10**30):
+            assert longer.truncate(text, most) == longer.truncate(text, most, "left") == text
+            assert longer.chunk(text, most) == [(0, len(text), text, count)]
+        assert longer.truncate(text, count - 1) == text[:-1]
+
+
+def test_numbers_of_numpy(gpt2: Tokenizer) -> None:
+    """A budget of eight bits is a number like others."""
+    text = "Some words of a text. " * 40
+    for most in (np.uint8(3), np.uint8(200), np.int16(200)):
+        assert gpt2.chunk(text, most, np.uint8(2)) == gpt2.chunk(text, int(most), 2)
 
 
 def test_errors(gpt2: Tokenizer) -> None:

@@ -388,6 +388,11 @@ def test_odd_file_names(run, tmp_path):
     assert run("count", name)[1] == f"1 5 {tmp_path}/a\\x1b[2J \\xff\\n.txt\n".encode()
     name.write_bytes(b"\xff")
     assert run("count", name)[2].startswith(f"numbatok: {tmp_path}/a\\x1b[2J \\xff\\n.txt: not UTF-8 at byte 0")
+    code, _, said = run("warmup", name)
+    assert (code, said.splitlines()[-1]) == (
+        2,
+        f"numbatok: error: unrecognized arguments: {tmp_path}/a\\x1b[2J \\xff\\n.txt",
+    )
 
 
 # --- show ---

@@ -86,6 +86,17 @@ KINDS: dict[str, dict[str, Any]] = {
     "template and trimming": {"post_processor": {"type": "Sequence", "processors": [TEMPLATE, BYTE_LEVEL]}},
     "roberta": {"post_processor": ROBERTA, "pre_tokenizer": BYTE_LEVEL},
     "bert": {"post_processor": {"type": "BertProcessing", **PAIR}},
+    "names": {"post_processor": {**TEMPLATE, "special_tokens": {
+        "[CLS]": {"id": "[CLS]", "ids": [7, 657], "tokens": ["begin", "of"]}, "[SEP]": special("[SEP]", 8)}}},
+    "names of bert": {"post_processor": {"type": "BertProcessing", "sep": ["end", 8], "cls": ["begin", 7]}},
+    "no text": {"post_processor": {**TEMPLATE, "single": [piece("SpecialToken", "[CLS]", 0)]}},
+    "empty sequence": {"post_processor": {"type": "Sequence", "processors": []}},
+    "prepending": {"normalizer": {"type": "Prepend", "prepend": " "}},
+    "blank": {"normalizer": {"type": "NFC"}, "added_tokens": [
+        *TOKENS, added("  ", 662, special=False, normalized=True, lstrip=True, rstrip=True)]},
+    "fractions": {"normalizer": {"type": "NFKD"}, "added_tokens": [
+        *TOKENS, added("1", 16, special=False, normalized=True),
+        added("x", 87, special=False, normalized=True, lstrip=True)]},
     "lowercase": {"post_processor": TEMPLATE, "normalizer": {"type": "Sequence", "normalizers": [
         {"type": "NFC"}, {"type": "Lowercase"}]}},
     "dropping": {"pre_tokenizer": {"type": "Sequence", "pretokenizers": [

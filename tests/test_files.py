@@ -87,6 +87,10 @@ def test_arguments_of_another_type(tmp_path: Path) -> None:
     for wrong in ({5: 5}, {"<a>": "5"}, {"<a>": True}):
         with pytest.raises(TypeError, match="wanted a str and its int id"):
             Tokenizer.from_file(tmp_path / "a", pattern=GPT2, special_tokens=wrong)
+    with open(tmp_path / "a", "rb") as file:
+        with pytest.raises(TypeError, match="PathLike object, not int"):
+            Tokenizer.from_file(file.fileno(), pattern=GPT2)
+        assert file.read() == RANKS  # it has not been read, nor closed
 
 
 def test_rank_files_in_bulk_and_line_by_line() -> None:

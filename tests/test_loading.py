@@ -759,6 +759,23 @@ def test_mutated_files(seed: int) -> None:
     assert refused > 5
 
 
+DAMAGE = [b"\xff", b"\xed\xa0\x80", b'"', b"]", b",", b"\n", b"[[", b"9" * 5000, b"[" * 10**5]
+
+
+@pytest.mark.parametrize("first", ["#version: 0.2", "Ġ t"])
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_merges(tmp_path: Path, damage: bytes, first: str) -> None:
+    """The merges, which are read after all else, are refused in the same way."""
+    settings = small.tokenizer_json()
+    settings["model"]["merges"] = [first, *map(" ".join, settings["model"]["merges"])]
+    content = json.dumps(settings, ensure_ascii=False).encode()
+    place = content.index(b'"merges": [') + 40
+    (tmp_path / "damaged.json").write_bytes(content[:place] + damage + content[place:])
+    with pytest.raises(VocabularyError, match=r"damaged\.json: ") as raised:
+        Tokenizer.from_file(tmp_path / "damaged.json")
+    assert len(str(raised.value)) < 500
+
+
 # --- vocabularies ---
 
 

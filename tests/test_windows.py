@@ -3,6 +3,7 @@
 import json
 import random
 
+import numpy as np
 import pytest
 import tokenizers
 from hypothesis import given, settings
@@ -140,6 +141,16 @@ def test_words(both, documents, paired: bool, special: bool) -> None:
     assert rows.batch.type_ids.tolist() == [kind for encoding in wanted for kind in encoding.type_ids]
     assert rows.words.tolist() == [-1 if word is None else word for encoding in wanted for word in encoding.word_ids]
     assert rows.words.dtype == "int32"
+
+
+def test_words_in_arrays(small_ranks) -> None:
+    """Rows of words can be arrays of NumPy, which a list adds to itself item by item."""
+    rows = [["a", "b"], ["c", "d"]]
+    arrays = [rows[0], np.array(rows[1])]
+    assert small_ranks.encode_words(arrays).batch == small_ranks.encode_words(rows).batch
+    assert small_ranks.encode_words(np.array(rows), np.array(rows, object)).batch.tolist() == [
+        first + second for first, second in zip(*2 * [small_ranks.encode_words(rows).batch.tolist()], strict=True)
+    ]
 
 
 def test_words_in_windows(both) -> None:

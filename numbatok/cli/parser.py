@@ -2,15 +2,20 @@
 
 import argparse
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from numbatok import __version__
 from numbatok.cli import commands
 from numbatok.displays import LIMIT
+from numbatok.displays.escapes import printable
 
 
 class _Parser(argparse.ArgumentParser):
     """One whose ``--help`` fails where it cannot be written: argparse says nothing of that, and exits with 0."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the command, whatever stands in its arguments."""
+        super().error(printable(message))
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is not None and file is sys.stdout:

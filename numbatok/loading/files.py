@@ -19,6 +19,7 @@ def load(
     path: str | PathLike[str], *, pattern: str | None = None, special_tokens: Mapping[str, int] | None = None
 ) -> Parts:
     """The parts of the tokenizer in a file or directory; errors name it."""
+    path = os.fspath(path)  # open() would take an int for a descriptor, and close it: standard output, for 1
     if os.path.isdir(path):
         from numbatok.loading.directory import load as load_directory
 
@@ -30,7 +31,7 @@ def load(
             content = head + file.read()
         return parse(content, str(path), pattern, special_tokens)
     except VocabularyError as error:
-        raise VocabularyError(f"{os.fspath(path)}: {error}") from None
+        raise VocabularyError(f"{path}: {error}") from None
 
 
 def check_head(head: bytes) -> None:

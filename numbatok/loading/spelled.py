@@ -151,11 +151,11 @@ def _explain(merges: Sequence[Any], tokens: set[str], prefix: int) -> None:
         left, right = parts
         for part in (left, right):
             if part not in tokens:
-                raise VocabularyError(f"merge {rank} ({shown}) needs {part!r}, which is not in the vocab")
+                raise VocabularyError(f"merge {rank} ({shown}) needs {part!r:.100}, which is not in the vocab")
         if len(right.encode()) < prefix:
             raise VocabularyError(
                 f"merge {rank} ({shown}): its right part is shorter than the prefix of {prefix} bytes"
             )
         if left + _without(right, prefix) not in tokens:
             made = left + _without(right, prefix)
-            raise VocabularyError(f"merge {rank} ({shown}) needs {made!r}, which is not in the vocab")
+            raise VocabularyError(f"merge {rank} ({shown}) needs {made!r:.100}, which is not in the vocab")

@@ -79,7 +79,7 @@ class Model:
         frame = self.engine.frame(False, special)
         if self.parts.vocabulary.options.dropout or frame.types.any():
             return None
-        if len(frame.pieces) == 1:
+        if len(frame.pieces) == 1 and isinstance(frame.pieces[0], Text):
             return self.lister.under(self.parts.added_tokens.policy(() if specials_as_text else "all", ()))
         encode, actions = self.engine.encode, self.actions(specials_as_text)
 
@@ -113,12 +113,8 @@ class Model:
 
     @functools.cached_property
     def _varying(self) -> frozenset[int]:
-        """Ids of added tokens whose string in a text may be another: with white space around, or normalized."""
-        return frozenset(
-            token.id
-            for token in self.parts.added_tokens
-            if token.lstrip or token.rstrip or (token.normalized and self.parts.normalizer is not None)
-        )
+        """Ids of added tokens whose string in a text may be another: with white space around."""
+        return frozenset(token.id for token in self.parts.added_tokens if token.lstrip or token.rstrip)
 
     @functools.cached_property
     def _processors(self) -> tuple["_Processor", ...]:
@@ -133,6 +129,20 @@ class Model:
             )
             for step in flat(self.parts.sections["post_processor"], "post_processor", "processors")
         )
+
+    @functools.cached_property
+    def _is_processed(self) -> bool:
+        """Whether there is a post-processor at all; a Sequence of none is one."""
+        return self.parts.settings is None or self.parts.sections["post_processor"] is not None
+
+    @functools.cached_property
+    def _names_in_templates(self) -> dict[str, list[str]]:
+        """The strings of the special tokens that post-processors put around texts, by their names there."""
+        found: dict[str, list[str]] = {}
+        for step in flat(self.parts.sections.get("post_processor"), "post_processor", "processors"):
+            found |= {name: token.get("tokens", []) for name, token in step.get("special_tokens", {}).items()}
+            found |= {step[end][0]: [step[end][0]] for end in ("cls", "sep") if end in step}
+        return found
 
     @functools.cached_property
     def counts_texts(self) -> bool:
@@ -187,7 +197,15 @@ class Model:
     def _string_of(self, number: int, found: str) -> str:
         """The string of an added token as it stands in a text."""
         token = next(token for token in self.parts.added_tokens if token.id == number)
-        return self.parts.sought(replace(token, content=found))
+        string, name = self.parts.sought(replace(token, content=found)), self.names[number]
+        inner = name.strip()
+        if string.strip() != inner:  # a part of a character's normal form, or a token of the model with the same id
+            return name
+        if not inner:
+            return string
+        before = string[: len(string) - len(string.lstrip())] if token.lstrip else name[: name.index(inner)]
+        behind = string[len(string.rstrip()) :] if token.rstrip else name[name.index(inner) + len(inner) :]
+        return before + inner + behind
 
     # --- decoding ---
 
@@ -245,11 +263,11 @@ class Model:
     def process(self, first: Columns, second: Columns | None, special: bool) -> Columns:
         """One encoding from a text's, or those of a pair, in the template. The given ones are used up."""
         sides = [first] if second is None else [first, second]
-        if not self._processors and second is None:
+        if not self._is_processed and second is None:
             return first
         for number, side in enumerate(sides):
             side.set_sequence(number)
-            if self._processors:
+            if self._is_processed:
                 side.type_ids = [number] * len(side)
                 for each in side.overflowing:
                     each.set_sequence(number)
@@ -274,8 +292,10 @@ class Model:
     def _put(self, piece: Piece, sides: list[Columns]) -> Columns:
         """What stands in the place of a template's piece."""
         if isinstance(piece, Special):
-            contents = self.parts.added_tokens.content_of
-            names = [contents[number].decode() if number in contents else self.names[number] for number in piece.ids]
+            names = self._names_in_templates.get(piece.token, [])
+            if len(names) != len(piece.ids):
+                contents = self.parts.added_tokens.content_of
+                names = [contents[id].decode() if id in contents else self.names[id] for id in piece.ids]
             return Columns.of_specials(list(piece.ids), piece.type_id, names)
         side = sides["AB".index(piece.which)].copy()
         side.type_ids = [piece.type_id] * len(side)

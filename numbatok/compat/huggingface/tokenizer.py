@@ -204,10 +204,10 @@ class Tokenizer:
         wanted = settings_of.truncation(max_length, stride, strategy, direction)
         with self._lock:
             added = self._settings.model.specials_added(False)
-            if 0 <= max_length - added < stride:
+            if 0 <= wanted.max_length - added < wanted.stride:
                 raise ValueError(
-                    f"stride is {stride}, and of max_length {max_length} the template's {added} special tokens leave "
-                    f"{max_length - added}; pass a smaller stride"
+                    f"stride is {wanted.stride}, and of max_length {wanted.max_length} the template's {added} special "
+                    f"tokens leave {wanted.max_length - added}; pass a smaller stride"
                 )
             self._change(truncation=wanted)
 
