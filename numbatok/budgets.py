@@ -97,7 +97,7 @@ def fits(engine: "Engine", text: Any, room: int, actions: npt.NDArray[np.uint8],
     if room < 0:  # the template alone is too much
         return False
     kept: list[Any] = []
-    _, documents = engine._documents([text], None, Call(actions, errors, None), kept)
+    _, documents = engine.documents_of([text], None, Call(actions, errors, None), kept)
     ends = np.empty(len(documents.addresses), np.int64)
     places = address_of(documents.addresses), address_of(documents.lengths), address_of(ends), len(ends)
     with engine.scratch() as scratch:
@@ -108,7 +108,7 @@ def fits(engine: "Engine", text: Any, room: int, actions: npt.NDArray[np.uint8],
         try:
             status = _run(engine, scratch, places, total, room)
         except DisallowedToken as found:
-            raise engine._found_in(documents, engine.frame(False, False), found) from None
+            raise engine.found_in(documents, engine.frame(False, False), found) from None
         settle(scratch)
     del kept
     return 0 <= status <= room
@@ -122,7 +122,7 @@ def _run(engine: "Engine", scratch: "Scratch", places: tuple[int, int, int, int]
     size = min(room, per_byte * total) + per_byte * dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK + 1
     output = np.empty(size, np.uint32)
     scratch.set_table(dtypes.WORK_OUTPUT, output)
-    while (status := engine._encode(scratch.address, *places)) < 0:
+    while (status := engine.encode_documents(scratch.address, *places)) < 0:
         used = int(record[dtypes.WORK_OUTPUT_USED])
         if used > room:
             return -1
@@ -132,7 +132,7 @@ def _run(engine: "Engine", scratch: "Scratch", places: tuple[int, int, int, int]
             output, size = grown, len(grown)
             scratch.set_table(dtypes.WORK_OUTPUT, output)
         else:
-            engine._mend(scratch, status, engine._part_done(scratch, places[3], total))
+            engine.mend(scratch, status, engine.part_done(scratch, places[3], total))
     return int(status)
 
 

@@ -84,7 +84,7 @@ class Bytes:
         self.scratch.restart()
         addresses = address_of(place), address_of(length), address_of(last)
         try:
-            return self.engine._encode_all(self.scratch, *addresses, 1, end - begin)
+            return self.engine.encode_all(self.scratch, *addresses, 1, end - begin)
         except DisallowedToken as found:
             raise self._raise_at(found, begin) from None
 
@@ -95,7 +95,7 @@ class Bytes:
         self.scratch.restart()
         places = address_of(addresses), address_of(lengths), address_of(last)
         try:
-            self.engine._count_all(self.scratch, *places, len(begins), int(lengths.max(initial=0)))
+            self.engine.count_all(self.scratch, *places, len(begins), int(lengths.max(initial=0)))
         except DisallowedToken as found:
             raise self._raise_at(found, int(begins[found.document])) from None
         last[1:] -= last[:-1].copy()
@@ -104,7 +104,7 @@ class Bytes:
     def mend(self, status: int, begin: int) -> None:
         """Do what a status asks for, of a kernel that encodes the part from ``begin`` on."""
         try:
-            self.engine._mend(self.scratch, status)
+            self.engine.mend(self.scratch, status)
         except DisallowedToken as found:
             raise self._raise_at(found, begin) from None
 
@@ -192,7 +192,7 @@ def is_local(engine: "Engine", parts: "Parts", data: npt.NDArray[np.uint8]) -> b
         return False
     if parts.normalizer is None:
         return True
-    return engine._restless is not None and not engine._changes(address_of(data), len(data))
+    return engine.restless_table is not None and not engine.changes(address_of(data), len(data))
 
 
 class Whole:

@@ -96,12 +96,14 @@ class Engine:
         self.everything_allowed = np.full(max(len(parts.added_tokens), 1), dtypes.ADDED_AS_TOKEN, np.uint8)
         self._actions: dict[tuple[frozenset[str], frozenset[str]], npt.NDArray[np.uint8]] = {}
         added = [(token.id, token.content.encode(), token.special) for token in parts.added_tokens]
+        #: The bytes that tokens are of a text, and those that they are decoded to: an added token can be spelled in the
+        #: alphabet that stands for bytes.
         self.tokens = self.decoder = ByteDecoder(parts.vocabulary, added, parts.unreachable)
         if parts.decoded_added != added:
             self.decoder = ByteDecoder(parts.vocabulary, parts.decoded_added, parts.unreachable)
-        self._restless = None if self._cuts_text or parts.normalizer is None else restless(parts.normalizer)
-        if self._restless is not None:
-            ascii_changes = self._restless[:128].any()
+        self.restless_table = None if self._cuts_text or parts.normalizer is None else restless(parts.normalizer)
+        if self.restless_table is not None:
+            ascii_changes = self.restless_table[:128].any()
             view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT if ascii_changes else dtypes.ANY_NON_ASCII
         elif self._cuts_text or parts.normalizer is not None:
             view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT
@@ -124,7 +126,7 @@ class Engine:
             tuple(self.short_way(method, self.everything_allowed, special) for special in (True, False))
             for method in (text.encode_to_array, text.count_ids)
         )
-        self._encode = encode.encode_documents.compiled()
+        self.encode_documents = encode.encode_documents.compiled()
 
     def actions(self, policy: tuple[frozenset[str], frozenset[str]]) -> npt.NDArray[np.uint8]:
         """What to do at each added token where the (allowed, refused) special tokens are these."""
@@ -167,15 +169,6 @@ class Engine:
             return made
 
         return run
-
-    def encode_short(self, scratch: Scratch, source: Any, actions: npt.NDArray[np.uint8], special: bool) -> int:
-        """Encode a short ``str`` into a scratch's own output; how many ids, or below 0 where that can't be done."""
-        if scratch.actions is not actions:
-            scratch.set_actions(actions)
-        around = self.around[special]
-        if scratch.around is not around:
-            scratch.set_around(around)
-        return int(self._encode_text(id(source), scratch.address))
 
     def stream_ends(self, special: bool) -> tuple[list[int], list[int]] | None:
         """The template's ids before and after one text; None where it is more than that."""
@@ -246,14 +239,14 @@ class Engine:
             if count == 0 or _is_long(source):
                 return None
             source, length = self.placer.place(scratch, source, errors)  # keeps what the address points into
-            if length > text.SHORT_TEXT or self._changes(int(scratch.record[dtypes.WORK_TEXT]), length):
+            if length > text.SHORT_TEXT or self.changes(int(scratch.record[dtypes.WORK_TEXT]), length):
                 return None
-            status = self._encode(scratch.address, *arguments)
+            status = self.encode_documents(scratch.address, *arguments)
         while status < 0:
             if status == dtypes.NEED_OUTPUT:  # more ids than bytes, by byte tokens
                 return None
-            self._mend(scratch, status)
-            status = self._encode(scratch.address, *arguments)
+            self.mend(scratch, status)
+            status = self.encode_documents(scratch.address, *arguments)
         ids: Ids = scratch.small_output[:status].copy()
         scratch.shrink()
         return ids
@@ -265,7 +258,7 @@ class Engine:
     def encode_batch(self, texts: Texts, seconds: Texts | None, call: Call) -> Encoded:
         """Ids of all texts, or pairs where ``seconds`` are given, flat."""
         kept: list[Any] = []
-        frame, documents = self._documents(texts, seconds, call, kept)
+        frame, documents = self.documents_of(texts, seconds, call, kept)
         total = int(np.maximum(documents.lengths, 0).sum())
         done = self._encode_in_parallel(frame, documents, total, call)
         ids, ends = done or self._encode_alone(frame, documents, total, call)
@@ -308,11 +301,11 @@ class Engine:
             scratch.restart()
             scratch.record[dtypes.WORK_TRIES_OFF] = self.tries_off if documents.are_cut else 0
             is_new = call.id_type is np.uint32 and call.out is None
-            encode_all = self._count_all if call.count_only else self._encode_all if is_new else self._encode_inside
+            encode_all = self.count_all if call.count_only else self.encode_all if is_new else self._encode_inside
             try:
                 ids: AnyIds = encode_all(scratch, *places, total, call.check)
             except DisallowedToken as found:
-                raise self._found_in(documents, frame, found) from None
+                raise self.found_in(documents, frame, found) from None
             if not call.count_only:
                 ids = call.place(ids)
             if encode_all == self._encode_inside:
@@ -340,7 +333,7 @@ class Engine:
             except DisallowedToken as found:
                 number = int(spans.documents[found.document])
                 found.document, found.position = number, found.position + int(spans.starts[found.document])
-                raise self._found_in(documents, frame, found) from None
+                raise self.found_in(documents, frame, found) from None
             for scratch in reversed(scratches):  # so that each becomes the same worker's in the next call
                 scratch.end_waves()
                 self.scratches.put_back(scratch)
@@ -401,15 +394,15 @@ class Engine:
         scratch.record[dtypes.WORK_TRIES_OFF] = 0
         return Spans(*np.concatenate([*pieces, columns[done:]]).T.copy()), refused
 
-    def _count_all(
+    def count_all(
         self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int, check: Check = None
     ) -> Ids:
         """Encode documents, keeping only how many ids there are: none are returned."""
         scratch.expect(total)
         scratch.record[dtypes.WORK_COUNT_ONLY] = 1
         try:
-            while (status := self._encode(scratch.address, addresses, lengths, ends, count)) < 0:
-                self._mend(scratch, status, self._part_done(scratch, count, total))
+            while (status := self.encode_documents(scratch.address, addresses, lengths, ends, count)) < 0:
+                self.mend(scratch, status, self.part_done(scratch, count, total))
                 if check:
                     check()
         finally:  # who catches a refused token may go on with the scratch
@@ -420,7 +413,7 @@ class Engine:
 
     # --- documents ---
 
-    def _documents(self, texts: Texts, seconds: Texts | None, call: Call, kept: list[Any]) -> tuple[Frame, Documents]:
+    def documents_of(self, texts: Texts, seconds: Texts | None, call: Call, kept: list[Any]) -> tuple[Frame, Documents]:
         """(template, documents) of texts or pairs; what they point into, besides the texts, goes to ``kept``."""
         frame = self._frames[seconds is not None, call.special]
         if call.end is not None:
@@ -442,7 +435,7 @@ class Engine:
             }
         return frame, arrange_rows(frame, rows, len(texts), located)._replace(aligned=aligned)
 
-    def _changes(self, address: int, length: int) -> bool:
+    def changes(self, address: int, length: int) -> bool:
         """Whether the UTF-8 at an address is encoded otherwise than as it is."""
         return self._any_changes(np.array([address], np.int64), np.array([length], np.int64))
 
@@ -451,7 +444,7 @@ class Engine:
         kind = self._view[dtypes.VIEW_CHANGES]
         if kind == dtypes.NO_TEXT:
             return False
-        normalizer, table = self._parts.normalizer, self._restless
+        normalizer, table = self._parts.normalizer, self.restless_table
         if normalizer is None or table is None:
             return True
         arguments = address_of(addresses), address_of(lengths), len(addresses)
@@ -476,9 +469,9 @@ class Engine:
         """The documents of one text: ids of its raw added tokens, and the normalized text between them."""
         rows: Rows = []
         normalizer = self._parts.normalizer
-        for start, stop, token in self._segments(scratch, dtypes.VIEW_RAW_TRIE, address, length):
+        for start, stop, token in self.segments_by(scratch, dtypes.VIEW_RAW_TRIE, address, length):
             if token is not None:
-                rows.append((*self._token_row(scratch, token, start, owner, second), start, stop, -1, 0))
+                rows.append((*self.token_row(scratch, token, start, owner, second), start, stop, -1, 0))
                 continue
             if normalizer is None:
                 data = np.frombuffer(ctypes.string_at(address + start, stop - start), np.uint8)
@@ -486,8 +479,8 @@ class Engine:
                 made = self.locator.segment(address + start, stop - start)
                 aligned[owner, "B" if second else "A", start] = made
                 data = np.frombuffer(made.normal_bytes, np.uint8)
-            elif self._restless is not None:
-                changed = normal_utf8(normalizer, self._restless, address + start, stop - start)
+            elif self.restless_table is not None:
+                changed = normal_utf8(normalizer, self.restless_table, address + start, stop - start)
                 if changed is None:  # it is encoded in place
                     rows.append((address + start, stop - start, start, stop, 0, stop - start))
                     continue
@@ -509,9 +502,9 @@ class Engine:
         """The documents of a normalized segment, and which of its bytes they are: texts between added tokens, with a
         space before, or pieces of them.
         """
-        for begin, end, token in self._segments(scratch, dtypes.VIEW_NORMALIZED_TRIE, address_of(data), len(data)):
+        for begin, end, token in self.segments_by(scratch, dtypes.VIEW_NORMALIZED_TRIE, address_of(data), len(data)):
             if token is not None:
-                yield (*self._token_row(scratch, token, start, owner, second), begin, end)
+                yield (*self.token_row(scratch, token, start, owner, second), begin, end)
                 continue
             part = data[begin:end]
             if self._parts.prefix_space and part[0] != ord(" "):
@@ -531,7 +524,7 @@ class Engine:
                         max(edge + int(last), begin),
                     )
 
-    def _token_row(self, scratch: Scratch, token: int, start: int, owner: int, second: bool) -> tuple[int, int]:
+    def token_row(self, scratch: Scratch, token: int, start: int, owner: int, second: bool) -> tuple[int, int]:
         """The document of an added token that stands at byte ``start``, unless the caller refuses it."""
         assert scratch.actions is not None
         if scratch.actions[token] == dtypes.ADDED_REFUSED:
@@ -539,7 +532,7 @@ class Engine:
         return self._view[dtypes.VIEW_ADDED_IDS] + 4 * token, -1
 
     @staticmethod
-    def _segments(scratch: Scratch, trie: int, address: int, length: int) -> Iterable[tuple[int, int, int | None]]:
+    def segments_by(scratch: Scratch, trie: int, address: int, length: int) -> Iterable[tuple[int, int, int | None]]:
         """(start, stop, added token or None) of the parts of a text, by one of the tries."""
         match = np.zeros(4, np.int64)
 
@@ -550,7 +543,7 @@ class Engine:
         return segments(find, length)
 
     @staticmethod
-    def _found_in(documents: Documents, frame: Frame, found: DisallowedToken) -> DisallowedToken:
+    def found_in(documents: Documents, frame: Frame, found: DisallowedToken) -> DisallowedToken:
         """Where a disallowed token was found, by text instead of by document."""
         number = found.document
         piece = frame.pieces[documents.pieces[number]]
@@ -558,13 +551,13 @@ class Engine:
         return DisallowedToken(int(documents.owners[number]), position, found.token, piece == Text("B", piece.type_id))
 
     @staticmethod
-    def _part_done(scratch: Scratch, count: int, total: int) -> float:
+    def part_done(scratch: Scratch, count: int, total: int) -> float:
         """The part of a call's documents, or of its one document's bytes, that is behind."""
         if count <= dtypes.LIST:
             return float(scratch.record[dtypes.WORK_POSITION] / max(total, 1))
         return float(scratch.record[dtypes.WORK_DOCUMENT] / count)
 
-    def _encode_all(
+    def encode_all(
         self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int, check: Check = None
     ) -> Ids:
         """Encode documents into a fresh array, which grows by what the part done so far predicts."""
@@ -572,12 +565,12 @@ class Engine:
         record = scratch.record
         output = np.empty(total // 2 + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         scratch.set_table(dtypes.WORK_OUTPUT, output)
-        while (status := self._encode(scratch.address, addresses, lengths, ends, count)) < 0:
+        while (status := self.encode_documents(scratch.address, addresses, lengths, ends, count)) < 0:
             if check:
                 check()
             used = int(record[dtypes.WORK_OUTPUT_USED])
             if status != dtypes.NEED_OUTPUT:
-                self._mend(scratch, status, self._part_done(scratch, count, total))
+                self.mend(scratch, status, self.part_done(scratch, count, total))
                 continue
             wanted = max(int(record[dtypes.WORK_NEEDED]), len(output) + len(output) // 2)
             grown = np.empty(
@@ -601,14 +594,14 @@ class Engine:
         """
         scratch.expect(total)
         scratch.begin_wave(total // 2, count_only=False)
-        while (status := self._encode(scratch.address, addresses, lengths, ends, count)) < 0:
+        while (status := self.encode_documents(scratch.address, addresses, lengths, ends, count)) < 0:
             if check:
                 check()
-            self._mend(scratch, status, self._part_done(scratch, count, total))
+            self.mend(scratch, status, self.part_done(scratch, count, total))
         return scratch.output[:status]
 
     @staticmethod
-    def _mend(scratch: Scratch, status: int, part_done: float = 1.0) -> None:
+    def mend(scratch: Scratch, status: int, part_done: float = 1.0) -> None:
         """Prepare for another call after a status that is not an end, ``part_done`` of the text behind."""
         if status == dtypes.DISALLOWED:
             document, position = int(scratch.record[dtypes.WORK_DOCUMENT]), int(scratch.record[dtypes.WORK_POSITION])

@@ -159,20 +159,20 @@ def _pieces(
     engine: "Engine", parts: "Parts", scratch: "Scratch", data: npt.NDArray[np.uint8]
 ) -> Iterator[tuple[bytes, int | None, bool]]:
     """(bytes, added token or None, whether it is dropped) of each piece of a text."""
-    for start, stop, token in engine._segments(scratch, dtypes.VIEW_RAW_TRIE, address_of(data), len(data)):
+    for start, stop, token in engine.segments_by(scratch, dtypes.VIEW_RAW_TRIE, address_of(data), len(data)):
         segment = data[start:stop]
         if token is not None:
-            engine._token_row(scratch, token, start, 0, False)
+            engine.token_row(scratch, token, start, 0, False)
             yield segment.tobytes(), token, False
             continue
         if parts.normalizer is not None:
             segment = np.frombuffer(parts.normalizer.normalize(segment.tobytes().decode()).encode(), np.uint8)
-        for begin, end, inner in engine._segments(
+        for begin, end, inner in engine.segments_by(
             scratch, dtypes.VIEW_NORMALIZED_TRIE, address_of(segment), len(segment)
         ):
             part = segment[begin:end]
             if inner is not None:
-                engine._token_row(scratch, inner, start, 0, False)
+                engine.token_row(scratch, inner, start, 0, False)
                 yield part.tobytes(), inner, False
                 continue
             if parts.prefix_space and part[0] != ord(" "):

@@ -108,8 +108,10 @@ class Prefix(_Search):
         output = np.empty(most, np.uint32)
         scratch.set_table(dtypes.WORK_OUTPUT, output)
         arguments = address_of(place), address_of(length), address_of(last), 1
-        while (status := text.engine._encode(scratch.address, *arguments)) < 0 and status != dtypes.NEED_OUTPUT:
-            text.engine._mend(scratch, status, text.engine._part_done(scratch, 1, text.size))
+        while (
+            status := text.engine.encode_documents(scratch.address, *arguments)
+        ) < 0 and status != dtypes.NEED_OUTPUT:
+            text.engine.mend(scratch, status, text.engine.part_done(scratch, 1, text.size))
         if status >= 0:
             found = 0, 0  # it all fits: the caller sees it again
         else:
