@@ -305,7 +305,7 @@ NORMALIZERS = {
     "none": None,
     "decomposed": {"type": "NFD"},
     "lower case": {"type": "Lowercase"},
-    "stripped": {"type": "Replace", "pattern": {"String": "ĠÀ"}, "content": ""},
+    "shortened": {"type": "Replace", "pattern": {"String": "ĠÀ"}, "content": "Ġ"},
     "spelled": {"type": "ByteLevel"},
     "lower case, spelled": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, {"type": "ByteLevel"}]},
 }
