@@ -9,9 +9,10 @@ import numpy.typing as npt
 from numbatok.batch import TokenBatch
 from numbatok.engine import Engine
 from numbatok.ids import Ids
-from numbatok.kernels import lists
+from numbatok.kernels import dtypes, lists
 from numbatok.locks import building
 from numbatok.memory import address_of
+from numbatok.scratch import Scratch
 
 MOST_INTEGERS = 1 << 20  # 40 MB at worst, where a vocabulary has so many ids
 MOST_ENCODERS = 64
@@ -50,7 +51,12 @@ class ListEncoder:
         return found
 
     def _make(self, actions: npt.NDArray[np.uint8]) -> Callable[[Any], list[int]]:
-        short = self.engine.short_way(lists.encode_to_list, actions, False, (id(self._integers), self._known))
+        integers, known = id(self._integers), self._known
+
+        def tell(scratch: Scratch) -> None:
+            scratch.record[dtypes.WORK_LISTING], scratch.record[dtypes.WORK_LISTING + 1] = integers, known
+
+        short = self.engine.short_way(lists.encode_to_list, actions, False, tell)
 
         def encode(source: Any) -> list[int]:
             """Ids of one ``str``; those of a short one never are an array. Raises DisallowedToken, TypeError."""

@@ -6,6 +6,7 @@ the text's UTF-8, as the Rust library has them.
 """
 
 import ctypes
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class Locator:
             special: self._adds_up and engine.tokens.is_direct and not (parts.trims and not self._trim_at_once(special))
             for special in (False, True)
         }
-        self._encode_and_locate = offsets.encode_and_locate.entry
+        self._short_ways: dict[tuple[bool, OffsetUnit], Callable[[Any], tuple[Ids, Places] | None]] = {}
         self._flagged = any(token.flags for token in parts.added_tokens)
         #: Whether offsets in normalized text need what its characters stand for.
         self.aligns = parts.normalizer is not None and inserts_of(parts) is None
@@ -57,27 +58,28 @@ class Locator:
         for field, array in zip(fields, arrays, strict=True):
             self._plan[field], self._plan[field + 1] = address_of(array), array.size
 
-    def encode_short(
-        self, source: Any, actions: npt.NDArray[np.uint8], special: bool, unit: OffsetUnit
-    ) -> tuple[Ids, Places] | None:
-        """(ids, offsets) of a short ``str``; None where more is to be done than one call for each can do."""
-        if not self._at_once[special]:
-            return None
-        scratches = self._engine.scratches
-        scratch = scratches.take()  # dropped after an exception
-        if scratch.actions is not actions:
-            scratch.set_actions(actions)
-        around = self._engine.around[special]
-        if scratch.around is not around:
-            scratch.set_around(around)
-        plan, places = scratch.plans.get((special, unit)) or self._new_plan(scratch, special, unit)
-        count = self._encode_and_locate(id(source), scratch.address, plan)
-        found = None if count < 0 else (scratch.small_output[:count].copy(), places[:count].copy())
-        scratches.put_back(scratch)
+    def short_way(self, special: bool, unit: OffsetUnit) -> Callable[[Any], tuple[Ids, Places] | None]:
+        """What gives (ids, offsets) of a short ``str``; None where more is to be done than one call can do."""
+        found = self._short_ways.get((special, unit))
+        if found is None:
+            found = self._short_ways[special, unit] = self._new_short_way(special, unit)
         return found
 
-    def _new_plan(self, scratch: Scratch, special: bool, unit: OffsetUnit) -> tuple[int, Places]:
-        """(address of a plan for the short texts of a scratch, where the offsets are put), which the scratch keeps."""
+    def _new_short_way(self, special: bool, unit: OffsetUnit) -> Callable[[Any], tuple[Ids, Places] | None]:
+        if not self._at_once[special]:
+            return lambda _: None
+
+        def tell(scratch: Scratch) -> None:
+            plan = scratch.plans.get((special, unit))
+            if plan is None:
+                plan = scratch.plans[special, unit] = self._new_plan(scratch, special, unit)
+            scratch.record[dtypes.WORK_PLAN] = plan
+
+        engine = self._engine
+        return engine.short_way(offsets.encode_and_locate, engine.everything_allowed, special, tell)
+
+    def _new_plan(self, scratch: Scratch, special: bool, unit: OffsetUnit) -> int:
+        """The address of a plan for the short texts of a scratch, which keeps it."""
         plan = self._plan.copy()
         places = np.empty((len(scratch.small_output), 2), np.int64)
         around = self._engine.frame(False, special).around()
@@ -94,9 +96,8 @@ class Locator:
         arrays: tuple[npt.NDArray[Any], ...] = (scratch.small_output, places, noted)
         for field, array in zip(fields, arrays, strict=True):
             plan[field], plan[field + 1] = address_of(array), array.size
-        scratch.kept_plans += [plan, noted]
-        scratch.plans[special, unit] = address_of(plan), places
-        return scratch.plans[special, unit]
+        scratch.kept_plans += [plan, noted, places]
+        return address_of(plan)
 
     def segment(self, address: int, length: int) -> Segment:
         """A part of a text, normalized, with what its characters stand for."""

@@ -66,8 +66,8 @@ class Scratch:
         self.small_output = np.empty(text.SHORT_TEXT + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         self._wave_output: npt.NDArray[np.generic] = self.small_output
         self.use_small_output()
-        #: What :mod:`numbatok.offsets` keeps here for short texts: (address, array) of a plan, and what these point to.
-        self.plans: dict[tuple[bool, str], tuple[int, npt.NDArray[np.int64]]] = {}
+        #: What :mod:`numbatok.offsets` keeps here for short texts: addresses of plans, and what these point to.
+        self.plans: dict[tuple[bool, str], int] = {}
         self.kept_plans: list[npt.NDArray[np.int64]] = []
         self.record[dtypes.WORK_UNTIL] = dtypes.NO_UNTIL
         self.record[dtypes.WORK_LEFT] = PAUSE_BYTES
@@ -107,12 +107,13 @@ class Scratch:
         method: Method,
         actions: npt.NDArray[np.uint8],
         around: Around,
-        listing: tuple[int, int] = (0, 0),
+        also: "Callable[[Scratch], None] | None" = None,
     ) -> None:
-        """Make ready to :attr:`run` a method for a caller, time after time; ``listing`` as in :mod:`kernels.lists`."""
+        """Make ready to :attr:`run` a method for a caller, time after time; ``also`` is to set what only it reads."""
         self.set_actions(actions)
         self.set_around(around)
-        self.record[dtypes.WORK_LISTING : dtypes.WORK_LISTING + 2] = listing
+        if also is not None:
+            also(self)
         if method not in self._methods:
             self._methods[method] = method.bound_to(self.record)
         self.run = self._methods[method]

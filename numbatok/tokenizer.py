@@ -549,7 +549,7 @@ class Tokenizer:
             check_threads(num_threads, "num_threads")
         if pair is None and allowed_special is _ALL and disallowed_special is _NONE and errors is _STRICT:
             engine = self._engine or self._start()
-            short = engine.locator.encode_short(text, engine.everything_allowed, bool(add_special_tokens), unit)
+            short = engine.locator.short_way(bool(add_special_tokens), unit)(text)
             if short is not None:
                 return short
         engine = self._engine or self._start()

@@ -106,6 +106,7 @@ def view_of(parts: Parts, regex_rule: "RegexRule | None" = None) -> View:
     view[dtypes.VIEW_NEW_ARRAY] = numpy_functions.address_of_function(numpy_functions.NEW_ARRAY)
     view[dtypes.VIEW_ARRAY_KIND] = id(np.ndarray)
     view[dtypes.VIEW_ID_TYPE] = np.dtype(np.uint32).num
+    view[dtypes.VIEW_OFFSET_TYPE] = np.dtype(np.int64).num
     view[dtypes.VIEW_ARRAY_DATA] = numpy_functions.ARRAY_DATA
     _fill_vocabulary(view, parts.vocabulary)
     _fill_options(view, parts.vocabulary)

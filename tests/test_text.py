@@ -363,3 +363,24 @@ def test_few_texts(small_ranks, others: list[str | bytes]) -> None:
     assert out.tolist() == few.ids.tolist()
     with pytest.raises(ValueError, match=f"out has room for {len(out) - 1} ids, but the texts have {len(out)}"):
         small_ranks.encode_batch(documents, out=out[1:])
+
+
+@pytest.mark.parametrize("unit", ["char", "byte"])
+def test_offsets_made_by_a_kernel(small_ranks, unit: str) -> None:
+    """They are arrays as NumPy itself makes them, and the same as in a batch, also after a text that was left."""
+    for source in ("", "a", "Hello wörld ☃", "ab é" * 500, "x" * 70_000, "\ud800", "again"):
+        batch = small_ranks.encode_batch([source, "and another"], return_offsets=unit)
+        ids, offsets = small_ranks.encode_with_offsets(source, unit=unit)
+        assert ids.tolist() == batch[0].tolist()
+        assert offsets.tolist() == batch.token_offsets[: len(ids)].tolist()
+        assert offsets.dtype == np.int64
+        assert offsets.shape == (len(ids), 2)
+        assert offsets.flags.owndata
+        assert offsets.flags.writeable
+        assert sys.getrefcount(ids) == sys.getrefcount(offsets) == 2
+    small_ranks.encode_with_offsets(source, unit=unit)
+    references, blocks = sys.getrefcount(source), sys.getallocatedblocks()
+    for _ in range(100):
+        small_ranks.encode_with_offsets(source, unit=unit)
+    assert sys.getrefcount(source) == references
+    assert sys.getallocatedblocks() - blocks < 50

@@ -165,7 +165,8 @@ VIEW_NEW_ARRAY = 110  # address of NumPy's PyArray_New ...
 VIEW_ARRAY_KIND = 111  # ... of its type of arrays ...
 VIEW_ID_TYPE = 112  # ... its number for uint32 ...
 VIEW_ARRAY_DATA = 113  # ... and where in an array object the address of its items stands
-VIEW_FIELDS = 114
+VIEW_OFFSET_TYPE = 114  # its number for int64
+VIEW_FIELDS = 115
 
 EDGE_WORDS = 16
 
@@ -232,7 +233,8 @@ WORK_TASK = 78  # of a worker in a parallel call: the task that is not yet done,
 WORK_STATUS = 79  # ... and what it needs for that
 WORK_STOP = 80  # address of an int64 that is not 0 where a call is to return PAUSED soon
 WORK_LISTING = 81  # what kernels.lists makes lists of: see there
-WORK_FIELDS = 83
+WORK_PLAN = 83  # address of the fields by which the ids of a short text are located
+WORK_FIELDS = 84
 
 # Bytes of the text's end that the tail holds. With 64, documents of 175 bytes took a tenth longer: their pretokens were
 # keyed in two groups, and part of them was searched for added tokens byte by byte.

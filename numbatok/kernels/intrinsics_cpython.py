@@ -152,23 +152,66 @@ def new_bytes(typingctx, size):
 
 
 @intrinsic
-def new_array(typingctx, maker, kind, item_type, length):
-    """``id`` of a new one-dimensional array; owned. It is 0, with an exception set, where memory is short.
+def new_array(typingctx, maker, kind, item_type, length, columns):
+    """``id`` of a new array, of two dimensions unless ``columns`` is 0; owned.
+
+    It is 0, with an exception set, where memory is short.
 
     ``maker`` is the address of NumPy's ``PyArray_New``, ``kind`` that of the type it makes, ``item_type`` the number of
     the items' type.
     """
-    signature = types.int64(types.int64, types.int64, types.int64, types.int64)
+    signature = types.int64(types.int64, types.int64, types.int64, types.int64, types.int64)
 
     def codegen(context, builder, signature, args):
-        shape = cgutils.alloca_once_value(builder, args[3])
+        shape = cgutils.alloca_once(builder, I64, size=2)
+        for place, size in enumerate(args[3:]):
+            builder.store(size, builder.gep(shape, [ir.Constant(I32, place)]))
+        dimensions = builder.select(
+            builder.icmp_unsigned("==", args[4], ir.Constant(I64, 0)), ir.Constant(I32, 1), ir.Constant(I32, 2)
+        )
         parameters = [I64, I32, I64.as_pointer(), I32, I64, I64, I32, I32, I64]
         function_type = ir.FunctionType(I64, parameters)
         function = builder.inttoptr(args[0], function_type.as_pointer())
-        one, none, no_address = ir.Constant(I32, 1), ir.Constant(I32, 0), ir.Constant(I64, 0)
-        number = builder.trunc(args[2], I32)
+        nothing, no_address = ir.Constant(I32, 0), ir.Constant(I64, 0)
         # Strides, data, size of an item, flags and owner: as they are by default.
-        return builder.call(function, [args[1], one, shape, number, no_address, no_address, none, none, no_address])
+        defaults = [no_address, no_address, nothing, nothing, no_address]
+        return builder.call(function, [args[1], dimensions, shape, builder.trunc(args[2], I32), *defaults])
+
+    return signature, codegen
+
+
+@intrinsic
+def new_pair(typingctx, first_id, second_id):
+    """``id`` of a ``tuple`` of two items, which it takes over; owned.
+
+    It is 0, with an exception set and the items given up, where memory is short.
+    """
+    signature = types.int64(types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        made = _python_call(builder, "PyTuple_New", BYTE_POINTER, [(I64, ir.Constant(I64, 2))])
+        for place, item in enumerate(args):
+            owned = builder.inttoptr(item, BYTE_POINTER)
+            arguments = [(BYTE_POINTER, made), (I64, ir.Constant(I64, place)), (BYTE_POINTER, owned)]
+            with builder.if_else(cgutils.is_not_null(builder, made)) as (is_made, is_not):
+                with is_made:
+                    _python_call(builder, "PyTuple_SetItem", I32, arguments)
+                with is_not:
+                    _python_call(builder, "Py_DecRef", ir.VoidType(), [(BYTE_POINTER, owned)])
+        return builder.ptrtoint(made, I64)
+
+    return signature, codegen
+
+
+@intrinsic
+def give_up(typingctx, object_id):
+    """Let go of an owned object."""
+    signature = types.void(types.int64)
+
+    def codegen(context, builder, signature, args):
+        owned = builder.inttoptr(args[0], BYTE_POINTER)
+        _python_call(builder, "Py_DecRef", ir.VoidType(), [(BYTE_POINTER, owned)])
+        return context.get_dummy_value()
 
     return signature, codegen
 

@@ -8,7 +8,18 @@ is cut anew as in encoding, and the ids are dealt out to the pretokens by the wi
 
 import numpy as np
 
-from numbatok.kernels.dtypes import ALL_ONES, ONE, U64, WORK_VIEW, ZERO
+from numbatok.kernels.dtypes import (
+    ALL_ONES,
+    ONE,
+    U64,
+    VIEW_ARRAY_DATA,
+    VIEW_ARRAY_KIND,
+    VIEW_NEW_ARRAY,
+    VIEW_OFFSET_TYPE,
+    WORK_PLAN,
+    WORK_VIEW,
+    ZERO,
+)
 from numbatok.kernels.intrinsics import (
     array_at,
     at,
@@ -20,8 +31,9 @@ from numbatok.kernels.intrinsics import (
     table,
     trailing_zeros,
 )
+from numbatok.kernels.intrinsics_cpython import give_up, int_value, new_array, new_pair, none
 from numbatok.kernels.intrinsics_vector import in_range
-from numbatok.kernels.jit import helper, kernel
+from numbatok.kernels.jit import helper, kernel, method
 from numbatok.kernels.offset_plan import (
     PLAN_ADDRESSES,
     PLAN_ADDS_UP,
@@ -44,7 +56,7 @@ from numbatok.kernels.offset_plan import (
 from numbatok.kernels.offsets_by_length import add_up
 from numbatok.kernels.offsets_by_pieces import deal_out, number_word
 from numbatok.kernels.offsets_trimmed import trim_text
-from numbatok.kernels.text import encode_short
+from numbatok.kernels.text import encode_short, new_ids
 
 
 @kernel("int64(int64, int64)")
@@ -105,17 +117,29 @@ def locate_tokens(work, plan):
     return np.int64(0)
 
 
-@kernel("int64(int64, int64, int64)", holding_gil=True)
-def encode_and_locate(object_id, work, plan):
-    """Encode a short text, as ``encode_text`` does, and locate its ids, one call instead of two.
-
-    Returns how many ids, or a negative number where either is not done.
-    """
+@method
+def encode_and_locate(owner, object_id):
+    """(ids, offsets) of a ``str``, by the scratch record ``owner`` and its WORK_PLAN; None as in encode_to_array."""
+    work = int_value(owner)
+    plan = field(work, WORK_PLAN)
+    set_field(plan, PLAN_FIRST, 0)  # a call that was left may have stopped elsewhere
     count = encode_short(object_id, work)
-    if count < 0:
-        return count
-    status = call_kernel(field(plan, PLAN_LOCATOR), (work, plan))
-    return status if status < 0 else count
+    if count < 0 or call_kernel(field(plan, PLAN_LOCATOR), (work, plan)) < 0:
+        return none()
+    ids = new_ids(work, count)
+    if ids == 0:
+        return ids
+    view = field(work, WORK_VIEW)
+    kind = field(view, VIEW_ARRAY_KIND)
+    made = new_array(field(view, VIEW_NEW_ARRAY), kind, field(view, VIEW_OFFSET_TYPE), count, np.int64(2))
+    if made == 0:
+        give_up(ids)
+        return made
+    offsets = table(plan, PLAN_OFFSETS, np.int64)
+    target = array_at(field(made + field(view, VIEW_ARRAY_DATA), 0), 2 * count, np.int64)
+    for i in range(2 * count):
+        put(target, i, at(offsets, i))
+    return new_pair(ids, made)
 
 
 @kernel("int64(int64, int64, int64, int64)")

@@ -133,22 +133,26 @@ def encode_text(object_id, work):
     return encode_short(object_id, work)
 
 
+@helper
+def new_ids(work, count):
+    """``id`` of a new array of the first ``count`` ids of the scratch's output; owned, and 0 where memory is short."""
+    view = field(work, WORK_VIEW)
+    kind = field(view, VIEW_ARRAY_KIND)
+    made = new_array(field(view, VIEW_NEW_ARRAY), kind, field(view, VIEW_ID_TYPE), count, np.int64(0))
+    if made != 0:
+        ids = table(work, WORK_OUTPUT, np.uint32)
+        target = array_at(field(made + field(view, VIEW_ARRAY_DATA), 0), count, np.uint32)
+        for i in range(count):
+            put(target, i, at(ids, i))
+    return made
+
+
 @method
 def encode_to_array(owner, object_id):
     """The ids of a ``str`` as a new array, by the scratch record ``owner``; None where encode_text returns a status."""
     work = int_value(owner)
     count = encode_short(object_id, work)
-    if count < 0:
-        return none()
-    view = field(work, WORK_VIEW)
-    made = new_array(field(view, VIEW_NEW_ARRAY), field(view, VIEW_ARRAY_KIND), field(view, VIEW_ID_TYPE), count)
-    if made == 0:
-        return made
-    ids = table(work, WORK_OUTPUT, np.uint32)
-    target = array_at(field(made + field(view, VIEW_ARRAY_DATA), 0), count, np.uint32)
-    for i in range(count):
-        put(target, i, at(ids, i))
-    return made
+    return none() if count < 0 else new_ids(work, count)
 
 
 @method
