@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numbatok
+from numbatok.kernels import dtypes
 
 HERE = Path(__file__).parent
 WIDTH = 860
@@ -198,14 +199,14 @@ def spans(draw: Drawing, tok: numbatok.Tokenizer) -> None:
     draw.text(
         left + 144,
         y + 18,
-        "times odd constants, folded: the place in the cache, whose line is fetched",
+        "times odd constants, on vectors: the place in the cache, whose line is fetched",
         size=13,
         fill="soft",
     )
     y += 32
     draw.text(left - 14, y + 17, "a group", at="end")
-    draw.cell(left, y, 330, 24, "64 keys and places, then look-ups")
-    draw.text(left + 344, y + 17, "so memory is waited for once, not 64 times", size=13, fill="soft")
+    draw.cell(left, y, 330, 24, f"{dtypes.GROUP} keys and places, then look-ups")
+    draw.text(left + 344, y + 17, f"so memory is waited for once, not {dtypes.GROUP} times", size=13, fill="soft")
 
 
 def word_of_ids(ids: Sequence[int]) -> str:
@@ -233,9 +234,9 @@ def cache(draw: Drawing, tok: numbatok.Tokenizer) -> None:
         x = left + i * 406
         draw.cell(x, y, 100, 28, shown(piece[:8]), "blue", 13)
         draw.cell(x + 100, y, 104, 28, word_of_ids(tok.encode(piece).tolist()[:2]), "green", 13)
-        draw.cell(x + 204, y, 100, 28, shown(piece[8:]), "blue", 13)
-        draw.cell(x + 304, y, 98, 28, word_of_ids(tok.encode(piece).tolist()[2:4]), "green", 13)
-        for name, middle in (("key, low", 50), ("ids", 152), ("key, high", 254), ("more ids", 353)):
+        draw.cell(x + 204, y, 98, 28, word_of_ids(tok.encode(piece).tolist()[2:4]), "green", 13)
+        draw.cell(x + 302, y, 100, 28, shown(piece[8:]), "blue", 13)
+        for name, middle in (("key, low", 50), ("ids", 152), ("more ids", 253), ("key, high", 352)):
             draw.text(x + middle, y + 44, name, size=12, fill="soft", at="middle")
     y = 218
     draw.text(left, y, "a word of ids", bold=True)
