@@ -82,7 +82,7 @@ class Prefix(_Search):
         added = text.added_tokens(ids, ends)
         place = text.character_at(int(ends[need - 1]))
         # Places before this one are asked only if no later one will do.
-        while place > base:
+        while True:
             pieces = text.pieces(base, place, added, final=False)
             near = int(np.searchsorted(pieces, place - NEAR, side="right"))
             anchor = int(pieces[near - 1]) if near else base
@@ -90,8 +90,9 @@ class Prefix(_Search):
             best = self._best(room, anchor, before, place, added, ends, end)
             if best >= 0:
                 return best
+            if place == base:
+                return base
             place = text.character_at(max(place - 4 * NEAR, base))
-        return base
 
     def _skip(self, room: int) -> tuple[int, int]:
         """(place, tokens before): a start to begin at, not far before the budget runs out."""

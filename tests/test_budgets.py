@@ -433,3 +433,12 @@ def test_budgets_without_end(gpt2: Tokenizer) -> None:
         assert gpt2.truncate("Hello world", most, "left") == "Hello world"
         assert [chunk.text for chunk in gpt2.chunk("Hello world", most)] == ["Hello world"]
         assert gpt2.encode_windows(["Hello world"], max_length=most)[0].tolist() == [[15496, 995]]
+
+
+@pytest.mark.parametrize("text", ["ˈ踸", "版臘x", "ˈ跆ˈ跆", "a版臘版臘"])
+def test_a_first_token_that_is_part_of_a_character(gpt2: Tokenizer, text: str) -> None:
+    """A prefix of one character can have fewer tokens than its bytes have in a longer one: it is found all the same."""
+    counts = [gpt2.count(text[:end]) for end in range(len(text) + 1)]
+    for budget in range(1, counts[-1] + 1):
+        longest = max(end for end, count in enumerate(counts) if count <= budget)
+        assert gpt2.truncate(text, budget) == text[:longest]
