@@ -281,6 +281,7 @@ def look_up(view, work, text, length, base, begin, count, used):
     further = field(view, VIEW_FURTHER)
     many_in_arena = field(work, WORK_FROM_ARENA) > GROUP // 8
     at_once = _IN_ARENA if many_in_arena else _MORE_THAN_TWO
+    from_arena = np.int64(0)
     if many_in_arena:
         # Many of the group before had their ids in the arena, as where a vocabulary cuts a script into single bytes:
         # fetch those of this group together.
@@ -288,7 +289,7 @@ def look_up(view, work, text, length, base, begin, count, used):
             ids = at(entries, at(places, j) + 1)
             if ids >= _MORE_THAN_TWO:
                 prefetch(arena, np.int64(ids & _LOW_HALF))
-    from_arena = np.int64(0)
+                from_arena += 1
     table_address, arena_address = field(work, WORK_TABLE), field(work, WORK_ARENA)
     for j in range(count):
         high = at(keys, 2 * j + 1)
@@ -297,7 +298,6 @@ def look_up(view, work, text, length, base, begin, count, used):
         high_place = place + 3 if high != ZERO else 0
         differs = (at(entries, place) ^ at(keys, 2 * j)) | (at(entries, high_place) ^ high)
         ids = at(entries, place + 1)
-        from_arena += np.int64(ids >= _MORE_THAN_TWO)
         if differs == ZERO and ids < at_once:
             if many_in_arena:
                 used += _put_few(output, used, table_address, arena_address, place, high, ids)
@@ -306,10 +306,12 @@ def look_up(view, work, text, length, base, begin, count, used):
                 used += np.int64(ids >> _COUNT_SHIFT)
         elif differs == ZERO and ids < _IN_ARENA:
             used += _put_few(output, used, table_address, arena_address, place, high, ids)
+            from_arena += 1
         elif differs == ZERO and high < LONG_KEY:
             many = np.int64(ids >> _HALF & _ARENA_COUNT)
             _put_from_arena(output, used, arena, np.int64(ids & _LOW_HALF), many)
             used += many
+            from_arena += 1
         else:
             positions = table(work, WORK_POSITIONS, np.uint16)
             position = base + np.int64(at(positions, begin + j))
