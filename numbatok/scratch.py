@@ -62,6 +62,7 @@ class Scratch:
         self.set_table(dtypes.WORK_PLACES, np.zeros(dtypes.GROUP, np.int64))
         self.set_table(dtypes.WORK_TAIL, np.zeros(dtypes.TAIL_BYTES, np.uint8))
         self.set_table(dtypes.WORK_PIECE, np.zeros(16, np.uint8))
+        self.set_table(dtypes.WORK_LANES, np.zeros(dtypes.LANES_BYTES // 8, np.uint64))
         self.set_table(dtypes.WORK_ARENA, np.empty(ARENA_WORDS, np.uint32))
         self.small_output = np.empty(text.SHORT_TEXT + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         self._wave_output: npt.NDArray[np.generic] = self.small_output

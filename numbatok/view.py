@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from numbatok import numpy_functions
 from numbatok.added_tokens import Trie
-from numbatok.kernels import added, build, cache, cuts, dtypes, encode, merge, spans
+from numbatok.kernels import added, build, cache, cuts, dtypes, encode, merge, spans, together
 from numbatok.loading import byte_level
 from numbatok.memory import address_of
 from numbatok.parts import Parts
@@ -174,6 +174,7 @@ def _fill_options(view: View, vocabulary: Vocabulary) -> None:
     merger = merge.merge_pretoken if vocabulary.is_plain else merge.merge_pretoken_by_options
     view[dtypes.VIEW_MERGER] = merger.address
     if vocabulary.is_plain:
+        view[dtypes.VIEW_TOGETHER] = together.learn_together.address
         return
     if dropout:
         view[dtypes.VIEW_WHOLE_LIMIT] = 0

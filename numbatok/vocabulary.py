@@ -17,7 +17,7 @@ import numpy.typing as npt
 from numbatok.errors import VocabularyError
 from numbatok.kernels import dtypes
 
-MAX_SYMBOLS = 1 << dtypes.SYMBOL_BITS
+MAX_SYMBOLS = int(dtypes.NO_SYMBOL)
 MAX_RANKS = (1 << dtypes.RANK_BITS) - 1  # the last value stands for an empty slot
 LONGEST_AFFIX = 255  # bytes; with byte_fallback each may become an id of every unit
 

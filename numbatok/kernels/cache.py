@@ -121,52 +121,27 @@ def _copy_bytes(target, target_at, source, source_at, length):
 
 
 @helper
-def learn(view, work, low, high, place, text, position, length):
-    """Merge a pretoken that the table does not hold, and enter it at ``place``, an empty entry.
+def has_room(view, work, high, length, words):
+    """0 where a pretoken of ``length`` bytes can be entered that takes ``words`` of the arena itself, or a NEED_."""
+    if high == ZERO:
+        if field(work, WORK_NARROW_USED) >= field(work, WORK_NARROW_LIMIT):
+            return np.int64(NEED_NARROW)
+    elif field(work, WORK_WIDE_USED) >= field(work, WORK_WIDE_LIMIT):
+        return np.int64(NEED_WIDE)
+    wanted = words + length * field(view, VIEW_IDS_PER_BYTE) + OUTPUT_SLACK
+    if field(work, WORK_ARENA_USED) + wanted > field(work, WORK_ARENA + 1):
+        return np.int64(NEED_ARENA)
+    return np.int64(0)
 
-    Returns how many ids, left in ``WORK_SYMBOLS``, or a NEED_ status with nothing entered. What is entered is merged
-    from the short pretoken's key or the long one's copy in the arena, never from the text, which may have changed.
+
+@helper
+def enter(work, low, high, place, length, words, count):
+    """Enter a pretoken of ``length`` bytes, whose ``count`` ids are in ``WORK_SYMBOLS``, at ``place``, an empty entry.
+
+    A long one's bytes stand in the next ``words`` of the arena already. There is room: :func:`has_room`.
     """
     arena = table(work, WORK_ARENA, np.uint32)
     arena_used = field(work, WORK_ARENA_USED)
-    if low == DROPPED_KEY and high == ZERO:
-        if field(work, WORK_NARROW_USED) >= field(work, WORK_NARROW_LIMIT):
-            return np.int64(NEED_NARROW)
-        put(table(work, WORK_TABLE, np.uint64), place, low)  # the word of ids is zero: none
-        set_field(work, WORK_NARROW_USED, field(work, WORK_NARROW_USED) + 1)
-        return np.int64(0)
-    cached = length <= field(view, VIEW_LONGEST_CACHED)
-    words = np.int64(0)
-    if cached:
-        if high == ZERO:
-            if field(work, WORK_NARROW_USED) >= field(work, WORK_NARROW_LIMIT):
-                return np.int64(NEED_NARROW)
-        elif field(work, WORK_WIDE_USED) >= field(work, WORK_WIDE_LIMIT):
-            return np.int64(NEED_WIDE)
-        if length > SHORT_KEY:
-            words = (length + 3) >> 2
-        if arena_used + words + length * field(view, VIEW_IDS_PER_BYTE) + OUTPUT_SLACK > len(arena):
-            return np.int64(NEED_ARENA)
-
-    address = text + position
-    if length <= SHORT_KEY:
-        piece = table(work, WORK_PIECE, np.uint8)
-        store_u64(piece, 0, low)
-        store_u64(piece, 8, high)
-        address = field(work, WORK_PIECE)
-    elif cached:
-        source = array_at(text, position + length, np.uint8)
-        bytes_ = array_at(field(work, WORK_ARENA), 4 * len(arena), np.uint8)
-        _copy_bytes(bytes_, 4 * arena_used, source, position, length)
-        address = field(work, WORK_ARENA) + 4 * arena_used
-    count = call_kernel(field(view, VIEW_MERGER), (view, work, address, length))
-    if count < 0:
-        return count
-    set_field(work, WORK_MISSES, field(work, WORK_MISSES) + 1)
-    set_field(work, WORK_MERGED_BYTES, field(work, WORK_MERGED_BYTES) + length)
-    if not cached:
-        return count
-
     entries = table(work, WORK_TABLE, np.uint64)
     symbols = table(work, WORK_SYMBOLS, np.uint32)
     largest = np.uint32(0)
@@ -198,6 +173,53 @@ def learn(view, work, low, high, place, text, position, length):
     else:
         put(entries, place + 3, high)
         set_field(work, WORK_WIDE_USED, field(work, WORK_WIDE_USED) + 1)
+
+
+@helper
+def note_miss(work, length):
+    """Count a pretoken of ``length`` bytes as one that was merged."""
+    set_field(work, WORK_MISSES, field(work, WORK_MISSES) + 1)
+    set_field(work, WORK_MERGED_BYTES, field(work, WORK_MERGED_BYTES) + length)
+
+
+@helper
+def learn(view, work, low, high, place, text, position, length):
+    """Merge a pretoken that the table does not hold, and enter it at ``place``, an empty entry.
+
+    Returns how many ids, left in ``WORK_SYMBOLS``, or a NEED_ status with nothing entered. What is entered is merged
+    from the short pretoken's key or the long one's copy in the arena, never from the text, which may have changed.
+    """
+    if low == DROPPED_KEY and high == ZERO:
+        if field(work, WORK_NARROW_USED) >= field(work, WORK_NARROW_LIMIT):
+            return np.int64(NEED_NARROW)
+        put(table(work, WORK_TABLE, np.uint64), place, low)  # the word of ids is zero: none
+        set_field(work, WORK_NARROW_USED, field(work, WORK_NARROW_USED) + 1)
+        return np.int64(0)
+    cached = length <= field(view, VIEW_LONGEST_CACHED)
+    words = (length + 3) >> 2 if cached and length > SHORT_KEY else np.int64(0)
+    if cached:
+        status = has_room(view, work, high, length, words)
+        if status < 0:
+            return status
+
+    address = text + position
+    if length <= SHORT_KEY:
+        piece = table(work, WORK_PIECE, np.uint8)
+        store_u64(piece, 0, low)
+        store_u64(piece, 8, high)
+        address = field(work, WORK_PIECE)
+    elif cached:
+        source = array_at(text, position + length, np.uint8)
+        at_byte = 4 * field(work, WORK_ARENA_USED)
+        bytes_ = array_at(field(work, WORK_ARENA), 4 * field(work, WORK_ARENA + 1), np.uint8)
+        _copy_bytes(bytes_, at_byte, source, position, length)
+        address = field(work, WORK_ARENA) + at_byte
+    count = call_kernel(field(view, VIEW_MERGER), (view, work, address, length))
+    if count < 0:
+        return count
+    note_miss(work, length)
+    if cached:
+        enter(work, low, high, place, length, words, count)
     return count
 
 

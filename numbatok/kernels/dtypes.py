@@ -99,6 +99,11 @@ OUTPUT_SLACK = 4  # elements that storing an entry's ids may write past their co
 SYMBOL_BITS = 21
 RANK_BITS = 22
 NO_RANK = np.uint32(0xFFFFFFFF)
+NO_SYMBOL = np.uint32((1 << SYMBOL_BITS) - 1)  # no pair with it has a rank
+LANES = 16  # short pretokens that are merged side by side ...
+LANE = 32  # ... and positions of each: of its up to 15 bytes, of one before and one after, and as many as are read
+LANES_BYTES = 10 * LANES * LANE + 8 * GROUP + 24 * LANES
+MISSES_TOGETHER = 3  # in a group, from which on those of the next are merged so
 SHORT_MERGE = 64  # up to this many symbols a scan for the minimum beats a heap
 
 # Fields of the view.
@@ -166,7 +171,8 @@ VIEW_ARRAY_KIND = 111  # ... of its type of arrays ...
 VIEW_ID_TYPE = 112  # ... its number for uint32 ...
 VIEW_ARRAY_DATA = 113  # ... and where in an array object the address of its items stands
 VIEW_OFFSET_TYPE = 114  # its number for int64
-VIEW_FIELDS = 115
+VIEW_TOGETHER = 115  # native address of learn_together, or 0 where its way of merging is not the vocabulary's
+VIEW_FIELDS = 116
 
 EDGE_WORDS = 16
 
@@ -234,7 +240,9 @@ WORK_STATUS = 79  # ... and what it needs for that
 WORK_STOP = 80  # address of an int64 that is not 0 where a call is to return PAUSED soon
 WORK_LISTING = 81  # what kernels.lists makes lists of: see there
 WORK_PLAN = 83  # address of the fields by which the ids of a short text are located
-WORK_FIELDS = 84
+WORK_LANES = 84  # uint64: what learn_together works in
+WORK_MISSES_BEFORE = 86  # WORK_MISSES before the last group
+WORK_FIELDS = 87
 
 # Bytes of the text's end that the tail holds. With 64, documents of 175 bytes took a tenth longer: their pretokens were
 # keyed in two groups, and part of them was searched for added tokens byte by byte.

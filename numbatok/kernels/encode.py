@@ -11,6 +11,7 @@ from numbatok.kernels.dtypes import (
     DROPPED_KEY,
     GROUP,
     MISSED,
+    MISSES_TOGETHER,
     MOST_POSITION,
     NEED_ARENA,
     NEED_BITMAP,
@@ -37,6 +38,7 @@ from numbatok.kernels.dtypes import (
     VIEW_MERGER,
     VIEW_NORMALIZED_TRIE,
     VIEW_RAW_TRIE,
+    VIEW_TOGETHER,
     VIEW_WALKER,
     WORK_ACTIONS,
     WORK_COARSE,
@@ -49,6 +51,7 @@ from numbatok.kernels.dtypes import (
     WORK_MATCH,
     WORK_MERGED_BYTES,
     WORK_MISSES,
+    WORK_MISSES_BEFORE,
     WORK_NARROW_SHIFT,
     WORK_NEEDED,
     WORK_OUTPUT,
@@ -116,6 +119,7 @@ def _encode_pretokens(view, work, text, length, base, offset, begin, count, used
     drops = field(view, VIEW_DROPS) != 0
     keyer = field(view, VIEW_KEYER)
     looker = field(view, VIEW_LOOKER)
+    learner = field(view, VIEW_TOGETHER)
     # A key is read 16 bytes at once: near the text's end from its padded copy, and all of a text that this holds.
     inside = count if length > TAIL_KEPT else begin
     while inside > begin and base + np.int64(at(positions, inside - 1)) + 16 > length:
@@ -130,6 +134,10 @@ def _encode_pretokens(view, work, text, length, base, offset, begin, count, used
             call_kernel(keyer, (work, field(work, WORK_TAIL), TAIL_BYTES, base - tail_base, begin, group))
         if drops:
             drop_keys(work, dropped, offset, begin, group)
+        misses = field(work, WORK_MISSES)
+        if misses - field(work, WORK_MISSES_BEFORE) >= MISSES_TOGETHER and learner != 0:
+            call_kernel(learner, (view, work, group))
+        set_field(work, WORK_MISSES_BEFORE, misses)
         result = call_kernel(looker, (view, work, text, length, base, begin, group, used))
         if result < 0:
             return result, begin + field(work, WORK_DONE), field(work, WORK_OUTPUT_USED)

@@ -250,6 +250,21 @@ def prefetch(typingctx, array, index):
 
 
 @intrinsic
+def unseen(typingctx, value):
+    """``value``, of which LLVM knows nothing from here on.
+
+    Where a branch asks for several conditions LLVM makes a branch of each, though one alone goes another way every
+    second time and all together seldom do.
+    """
+    signature = types.uint64(types.uint64)
+
+    def codegen(context, builder, signature, args):
+        return builder.asm(ir.FunctionType(I64, [I64]), "", "=r,0", [args[0]], False)
+
+    return signature, codegen
+
+
+@intrinsic
 def take_number(typingctx, record, index):
     """Add one to the int64 of ``field(record, index)``, atomically; returns what it was before."""
     signature = types.int64(types.int64, types.int64)

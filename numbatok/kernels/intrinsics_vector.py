@@ -283,6 +283,21 @@ def put_16_by_three(typingctx, target, target_index, source, source_index):
     return signature, codegen
 
 
+def _load_16(context, builder, array, args):
+    """The 16 elements of 32 bits from ``array[index]`` on, where ``args`` are the two, as a vector."""
+    pointer = element_pointer(context, builder, array, *args, 64)
+    values = builder.load(builder.bitcast(pointer, ir.VectorType(I32, 16).as_pointer()))
+    values.align = 4
+    return values
+
+
+def _least(builder, values):
+    """The smallest element of a vector of 16, unsigned."""
+    reduce_type = ir.FunctionType(I32, [values.type])
+    reduce = cgutils.get_or_insert_function(builder.module, reduce_type, "llvm.vector.reduce.umin.v16i32")
+    return builder.call(reduce, [values])
+
+
 @intrinsic
 def smallest_of_16(typingctx, array, index):
     """``value << 32 | place`` of the smallest of the 16 elements from ``array[index]`` on (uint32).
@@ -292,19 +307,25 @@ def smallest_of_16(typingctx, array, index):
     signature = types.uint64(array, types.int64)
 
     def codegen(context, builder, signature, args):
-        lanes = ir.VectorType(I32, 16)
-        pointer = element_pointer(context, builder, array, *args, 64)
-        values = builder.load(builder.bitcast(pointer, lanes.as_pointer()))
-        values.align = 4
-        reduce_type = ir.FunctionType(I32, [lanes])
-        reduce = cgutils.get_or_insert_function(builder.module, reduce_type, "llvm.vector.reduce.umin.v16i32")
-        smallest = builder.call(reduce, [values])
-        equal = builder.icmp_unsigned("==", values, splat(builder, smallest, lanes))
+        values = _load_16(context, builder, array, args)
+        smallest = _least(builder, values)
+        equal = builder.icmp_unsigned("==", values, splat(builder, smallest, values.type))
         lowest_type = ir.FunctionType(I16, [I16, I1])
         lowest = cgutils.get_or_insert_function(builder.module, lowest_type, "llvm.cttz.i16")
         place = builder.call(lowest, [builder.bitcast(equal, I16), ir.Constant(I1, 1)])
         high = builder.shl(builder.zext(smallest, I64), ir.Constant(I64, 32))
         return builder.or_(high, builder.zext(place, I64))
+
+    return signature, codegen
+
+
+@intrinsic
+def least_of_16(typingctx, array, index):
+    """The smallest of the 16 elements from ``array[index]`` on (uint32)."""
+    signature = types.uint32(array, types.int64)
+
+    def codegen(context, builder, signature, args):
+        return _least(builder, _load_16(context, builder, array, args))
 
     return signature, codegen
 

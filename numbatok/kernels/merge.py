@@ -59,6 +59,7 @@ from numbatok.kernels.intrinsics import (
     set_field,
     table,
     trailing_zeros,
+    unseen,
 )
 from numbatok.kernels.intrinsics_vector import smallest_of_16
 from numbatok.kernels.jit import helper, kernel
@@ -84,7 +85,7 @@ def pair_hash(left, right):
 
 
 @helper
-def _pair_tables(view):
+def pair_tables(view):
     """(pairs, shift, bits, bits_shift): where :func:`pair_rank` looks a pair up."""
     return (
         table(view, VIEW_PAIRS, np.uint64),
@@ -115,6 +116,31 @@ def pair_rank(pairs, shift, bits, bits_shift, left, right):
         if found == ALL_ONES:
             return NO_RANK
         slot = (slot + ONE) & mask
+
+
+@helper
+def pair_rank_unguessed(pairs, shift, bits, bits_shift, left, right):
+    """What :func:`pair_rank` returns, for a caller that has other things to do meanwhile.
+
+    Whether a pair has a rank no processor foresees: a branch for it, wrong every third time, costs such a caller more
+    than waiting for both tables. There is one for whether to look at the next slot, which is seldom.
+    """
+    hashed = pair_hash(left, right)
+    wanted = U64(left) << _LEFT_SHIFT | U64(right)
+    slot = hashed >> shift
+    found = at(pairs, slot)
+    bit = hashed >> bits_shift
+    may_be_there = at(bits, bit >> _WORD_SHIFT) >> (bit & _WORD_MASK) & ONE
+    is_it = found >> _RANK_SHIFT == wanted
+    rank = np.uint32(found & _RANK_MASK) if is_it else NO_RANK
+    if unseen(U64(not is_it) & U64(found != ALL_ONES) & may_be_there) != ZERO:
+        mask = U64(len(pairs)) - ONE
+        while found != ALL_ONES and found >> _RANK_SHIFT != wanted:
+            slot = (slot + ONE) & mask
+            found = at(pairs, slot)
+        if found != ALL_ONES:
+            rank = np.uint32(found & _RANK_MASK)
+    return rank
 
 
 @helper
@@ -159,7 +185,7 @@ def find_token(view, low, high, text, position, length):
 
 
 @helper
-def _made_by(rank, merged, first):
+def made_by(rank, merged, first):
     """The symbol that the merge of a rank makes.
 
     Where symbols are numbered as they are made nothing has to be read, and what is read here is seldom in a cache. With
@@ -184,7 +210,7 @@ def _merge_by_scan(symbols, ranks, count, pairs, shift, bits, bits_shift, merged
         if rank == NO_RANK:
             break
         where = best & _LOW_HALF
-        made = _made_by(rank, merged, first)
+        made = made_by(rank, merged, first)
         after = left >> where >> ONE
         gone = where + ONE + trailing_zeros(after)
         left ^= ONE << gone
@@ -291,9 +317,9 @@ def _merge_by_heap(work, symbols, ranks, count, pairs, shift, bits, bits_shift, 
             put_off -= 1
         where = np.int64(best & _LOW_HALF)
         rank = np.uint32(best >> _RANK_TOP)
-        made = _made_by(rank, merged, first)
+        made = made_by(rank, merged, first)
         now = at(ranks, where)
-        if now != rank and (now == NO_RANK or _made_by(now, merged, first) != made):
+        if now != rank and (now == NO_RANK or made_by(now, merged, first) != made):
             continue
         gone = np.int64(at(after, where))
         right = np.int64(at(after, gone))
@@ -355,7 +381,7 @@ def merge_pretoken(view, work, text, length):
     ranks = table(work, WORK_RANKS, np.uint32)
     byte_symbols = table(view, VIEW_BYTE_SYMBOLS, np.uint32)
     byte_pairs = table(view, VIEW_BYTE_PAIRS, np.uint32)
-    pairs, shift, bits, bits_shift = _pair_tables(view)
+    pairs, shift, bits, bits_shift = pair_tables(view)
     merged = table(view, VIEW_MERGED, np.uint32)
     first = field(view, VIEW_FIRST_MERGED)
     before = np.int64(0)
@@ -392,7 +418,7 @@ def merge_pretoken_by_options(view, work, text, length):
         put(symbols, 0, at(ids, token))
         return 1
     ranks = table(work, WORK_RANKS, np.uint32)
-    pairs, shift, bits, bits_shift = _pair_tables(view)
+    pairs, shift, bits, bits_shift = pair_tables(view)
     merged = table(view, VIEW_MERGED, np.uint32)
     first = field(view, VIEW_FIRST_MERGED)
     count = split_units(view, source, length, symbols, ranks)
