@@ -73,6 +73,13 @@ CUT_DIGITS = 16  # GPT-2: each DIGIT is cut out before ...
 CUT_PUNCTUATION = 32  # ... or runs of PUNCTUATION are, and DIGIT, and each three of 0 to 9, after
 CUT_TOKENS = 64  # CLIP: GPT-2's rule cuts the pieces again
 CLASS_TABLE_SIZE = 1 << 21  # every value that four bytes can spell, valid or not
+# Characters of two or three bytes that differ in the last alone: for each beginning a uint64 with the longest runs of
+# those of one class, ALIKE_RUNS of them, in ALIKE_BITS each: the last byte less 0x80 of the first, in six bits, how
+# many they are, in seven, and the class.
+ALIKE_RUNS = 3
+ALIKE_BITS = 20
+ALIKE_PAIRS = 32  # beginnings of one byte, 0xC0 to 0xDF; then those of two, of which the first is 0xE0 to 0xEF
+ALIKE_BYTES = 8 * (ALIKE_PAIRS + 16 * 64)
 
 # In a table of restless characters (one byte a code point): may change in normalizing.
 RESTLESS = 255
@@ -107,7 +114,7 @@ MISSES_TOGETHER = 3  # in a group, from which on those of the next are merged so
 SHORT_MERGE = 64  # up to this many symbols a scan for the minimum beats a heap
 
 # Fields of the view.
-VIEW_CLASSES = 0  # uint8[CLASS_TABLE_SIZE]; of the table walker 256 more, of bytes
+VIEW_CLASSES = 0  # uint8[CLASS_TABLE_SIZE] and more: of mask walkers ALIKE_BYTES, of the table walker 256, of bytes
 VIEW_BYTE_SYMBOLS = 2  # uint32[256]: symbol of each byte
 VIEW_BYTE_PAIRS = 4  # uint32[65536]: rank of the pair of the bytes (b0 << 8 | b1), or NO_RANK
 VIEW_PAIRS = 6  # uint64[2^k]: open addressing, ALL_ONES is empty

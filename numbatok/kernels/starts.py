@@ -32,10 +32,15 @@ section 3.1), applied to runs of classes. Walkers are modules of their own (``wa
 import numpy as np
 
 from numbatok.kernels.dtypes import (
+    ALIKE_BITS,
+    ALIKE_PAIRS,
+    ALIKE_RUNS,
     ALL_ONES,
+    CLASS_TABLE_SIZE,
     ONE,
     TAIL_BYTES,
     TAIL_KEPT,
+    U64,
     VIEW_CLASSES,
     WORK_TAIL,
     ZERO,
@@ -47,6 +52,7 @@ from numbatok.kernels.intrinsics import (
     leading_zeros,
     load_u64,
     put,
+    set_bits,
     store_u64,
     table,
     trailing_zeros,
@@ -61,6 +67,8 @@ LOOK_AHEAD = 16
 TOP = np.uint64(63)
 TWO = np.uint64(2)
 THREE = np.uint64(3)
+
+MANY_ALIKE = 8  # first bytes in a block, from which on it pays to look for those that are alike
 
 #: First bytes of UTF-8 whose characters are letters, all of them: most of Cyrillic (U+0400 to U+047F), of Han (U+5000
 #: to U+9FFF) and of Hangul (U+B000 to U+CFFF). A block of those is marked at once, five times as fast as one by one.
@@ -193,15 +201,48 @@ def letter_leads(block, high):
 
 
 @helper
-def wide_classes(view, text, base, position, stop, wanted):
+def wide_classes(view, text, base, position, stop, block, wanted):
     """Masks of seven classes of non-ASCII characters: bit k of their entry in the class table is class k.
 
-    ``wanted`` has the bytes of these characters in the block at ``position``. One that began in the block before
-    (never before ``base``) is looked at again, from its first byte. The masks have all bytes of a character.
+    ``wanted`` has the bytes of these characters in the block at ``position``, whose bytes are at address ``block``. One
+    that began in the block before (never before ``base``) is looked at again, from its first byte. The masks have all
+    bytes of a character.
+
+    Most characters of a script begin alike and have one class, as the table's ALIKE_BYTES have it: where many are
+    wanted, those are marked at once, Arabic in a third of the time; the others one by one.
     """
     source = array_at(text, stop, np.uint8)
     classes = table(view, VIEW_CLASSES, np.uint8)
     m0 = m1 = m2 = m3 = m4 = m5 = m6 = ZERO
+    leads = wanted & in_range(block, 0xC2, 0xF0 - 0xC2)
+    while set_bits(leads) >= MANY_ALIKE:
+        place = block + np.int64(trailing_zeros(leads))
+        lead = np.int64(at(array_at(place, 2, np.uint8), 0))
+        second = np.int64(at(array_at(place, 2, np.uint8), 1))  # in the block, as more first bytes follow
+        alike = equal_to(block, lead) & leads
+        is_pair = lead < 0xE0
+        number = lead & 0x1F
+        after = ONE
+        if not is_pair:
+            alike &= equal_to(block, second) >> ONE
+            number = ALIKE_PAIRS + ((lead & 0x0F) << 6 | second & 0x3F)
+            after = TWO
+        leads &= ~alike
+        entry = load_u64(classes, CLASS_TABLE_SIZE + 8 * number)
+        for _ in range(ALIKE_RUNS):
+            first = np.int64(U64(0x80) | entry & U64(0x3F))
+            run = in_range(block, first, np.int64(entry >> U64(6) & U64(0x7F))) >> after & alike
+            run |= run << ONE | run << after
+            wanted &= ~run
+            kind = entry >> U64(13)
+            m0 |= run & (ZERO - (kind & ONE))
+            m1 |= run & (ZERO - (kind >> ONE & ONE))
+            m2 |= run & (ZERO - (kind >> TWO & ONE))
+            m3 |= run & (ZERO - (kind >> np.uint64(3) & ONE))
+            m4 |= run & (ZERO - (kind >> np.uint64(4) & ONE))
+            m5 |= run & (ZERO - (kind >> np.uint64(5) & ONE))
+            m6 |= run & (ZERO - (kind >> np.uint64(6) & ONE))
+            entry >>= U64(ALIKE_BITS)
     behind = np.int64(0)
     if wanted & ONE != ZERO:
         while behind < 3 and position - behind > base and at(source, position - behind) & 0xC0 == 0x80:
@@ -234,7 +275,7 @@ def letters_numbers_spaces(view, text, base, position, stop, block, high, valid)
     high &= ~letter
     number = space = ZERO
     if high != ZERO:
-        letters, number, space, _, _, _, _ = wide_classes(view, text, base, position, stop, high)
+        letters, number, space, _, _, _, _ = wide_classes(view, text, base, position, stop, block, high)
         letter |= letters
     return letter, number, space
 

@@ -34,7 +34,7 @@ def walk_bloom(view, work, text, length, base, stop, blocks):
             run |= whole
             high &= ~whole
             if high != ZERO:
-                letters, _, _, _, _, _, _ = wide_classes(view, text, base, position, stop, high)
+                letters, _, _, _, _, _, _ = wide_classes(view, text, base, position, stop, bytes_, high)
                 run |= letters
         gap = valid & ~run
         begins = run & ~(run << ONE | run_before)

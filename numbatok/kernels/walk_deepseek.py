@@ -78,7 +78,9 @@ def walk_deepseek(view, work, text, length, base, stop, blocks):
             script = han
             high &= ~whole
             if high != ZERO:
-                letters, numbers, spaces, signs, _, _, scripts = wide_classes(view, text, base, position, stop, high)
+                letters, numbers, spaces, signs, _, _, scripts = wide_classes(
+                    view, text, base, position, stop, bytes_, high
+                )
                 letter |= letters
                 number |= numbers
                 space |= spaces

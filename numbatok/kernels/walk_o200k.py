@@ -196,7 +196,7 @@ def walk_o200k(view, work, text, length, base, stop, blocks):
             high &= ~whole
             if high != ZERO:
                 letters, numbers, spaces, mark, capital, small, han = wide_classes(
-                    view, text, base, position, stop, high
+                    view, text, base, position, stop, bytes_, high
                 )
                 letter |= letters
                 number |= numbers

@@ -89,7 +89,9 @@ def walk_parts(view, work, text, length, base, stop, blocks):
             letter |= whole
             high &= ~whole
             if high != ZERO:
-                letters, numbers, spaces, signs, digits, _, _ = wide_classes(view, text, base, position, stop, high)
+                letters, numbers, spaces, signs, digits, _, _ = wide_classes(
+                    view, text, base, position, stop, bytes_, high
+                )
                 letter |= letters
                 number |= numbers
                 space |= spaces

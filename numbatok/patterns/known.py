@@ -304,7 +304,31 @@ def canonical(rule: SplitRule) -> SplitRule:
 
 @functools.cache
 def character_classes(name: str) -> npt.NDArray[np.uint8]:
-    """The class table of a walk: uint8[2^21], one class a code point, OTHER past the last one."""
+    """The class table of a walk: uint8[2^21], one class a code point, OTHER past the last one, and ALIKE_BYTES."""
     table = np.full(dtypes.CLASS_TABLE_SIZE, dtypes.OTHER, np.uint8)
     table[: unicode.CODE_POINTS] = WALKS[name].classes()
-    return table
+    return np.concatenate([table, _alike(table)])
+
+
+def _alike(classes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """uint8[ALIKE_BYTES]: the longest runs of one class among the characters that begin alike, by their last byte.
+
+    Characters of two bytes are U+0000 to U+07FF by 64, those of three U+0000 to U+FFFF: what is spelled in fewer bytes
+    does not occur.
+    """
+    rows = np.concatenate([classes[:0x800], classes[:0x10000]]).reshape(-1, 64)
+    is_start = np.ones(rows.shape, np.bool_)
+    is_start[:, 1:] = rows[:, 1:] != rows[:, :-1]
+    starts = np.flatnonzero(is_start)
+    lengths = np.diff(starts, append=rows.size)
+    row, first = starts // 64, starts % 64
+    order = np.lexsort((first, -lengths, row))
+    rank = np.arange(len(order)) - np.searchsorted(row, row[order])  # among the runs of its row, the longest first
+    runs = np.zeros(len(rows), np.uint64)
+    for number in range(dtypes.ALIKE_RUNS):
+        chosen = order[rank == number]
+        of_class = rows[row[chosen], first[chosen]].astype(np.uint64)
+        packed = first[chosen].astype(np.uint64) | lengths[chosen].astype(np.uint64) << np.uint64(6)
+        packed |= of_class << np.uint64(13)
+        runs[row[chosen]] |= packed << np.uint64(dtypes.ALIKE_BITS * number)
+    return runs.view(np.uint8)
