@@ -356,6 +356,12 @@ def peak_bytes() -> int | None:
     return None
 
 
+def forget_peak() -> None:
+    """Let :func:`peak_bytes` tell of what this process uses from now on, where the system can."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
 def warn_of_others(shares: Iterable[float], cores: Sequence[int]) -> None:
     """Say that figures are not to be trusted, if a process on one core had too small a share of it."""
     smallest = min(shares, default=1.0)

@@ -14,21 +14,32 @@ from numbatok.kernels.intrinsics import BYTE_POINTER, I1, I8, I16, I32, I64, ele
 HALF_BLOCK = ir.VectorType(I8, 32)
 
 
-@intrinsic
-def copy_16_bytes(typingctx, target, target_index, source, source_index):
-    """Copy the 16 bytes at ``source[source_index]`` to ``target[target_index]``, whatever the element types."""
-    signature = types.void(target, types.int64, source, types.int64)
+def _copy_intrinsic(size, doc):
+    """An intrinsic that copies ``size`` bytes, all of them read before any is written."""
 
-    def codegen(context, builder, signature, args):
-        pair = ir.VectorType(I64, 2)
-        read = element_pointer(context, builder, source, args[2], args[3], 16)
-        write = element_pointer(context, builder, target, args[0], args[1], 16)
-        load = builder.load(builder.bitcast(read, pair.as_pointer()))
-        load.align = 1
-        builder.store(load, builder.bitcast(write, pair.as_pointer())).align = 1
-        return context.get_dummy_value()
+    @intrinsic
+    def copy(typingctx, target, target_index, source, source_index):
+        signature = types.void(target, types.int64, source, types.int64)
 
-    return signature, codegen
+        def codegen(context, builder, signature, args):
+            words = ir.VectorType(I64, size // 8)
+            read = element_pointer(context, builder, source, args[2], args[3], size)
+            write = element_pointer(context, builder, target, args[0], args[1], size)
+            load = builder.load(builder.bitcast(read, words.as_pointer()))
+            load.align = 1
+            builder.store(load, builder.bitcast(write, words.as_pointer())).align = 1
+            return context.get_dummy_value()
+
+        return signature, codegen
+
+    copy.__doc__ = doc
+    return copy
+
+
+copy_16_bytes = _copy_intrinsic(
+    16, "Copy the 16 bytes at ``source[source_index]`` to ``target[target_index]``, whatever the element types."
+)
+copy_64_bytes = _copy_intrinsic(64, "Copy 64 bytes as :func:`copy_16_bytes`.")
 
 
 @intrinsic

@@ -9,7 +9,7 @@ from numbatok.kernels.jit import helper, kernel
 
 
 @helper
-def _are_equal(source, place, separator):
+def stands_at(source, place, separator):
     """Whether the separator stands at a place of the source that has room for it."""
     width = len(separator)
     done = np.int64(0)
@@ -46,7 +46,7 @@ def find_separators(text, begin, end, separator, width, places, capacity):
     position = begin
     while position + width <= end and count < capacity:
         if position + 63 + width > end:
-            if position >= free and _are_equal(source, position, wanted):
+            if position >= free and stands_at(source, position, wanted):
                 put(target, count, position)
                 count += 1
                 free = position + width
@@ -58,7 +58,7 @@ def find_separators(text, begin, end, separator, width, places, capacity):
         while found != ZERO and count < capacity:
             place = position + np.int64(trailing_zeros(found))
             found &= found - ONE
-            if place >= free and (width <= 2 or _are_equal(source, place, wanted)):
+            if place >= free and (width <= 2 or stands_at(source, place, wanted)):
                 put(target, count, place)
                 count += 1
                 free = place + width

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from numbatok.errors import VocabularyError
 from numbatok.kernels import build, spelled
+from numbatok.kernels.json_parts import ODD, STRING_SLACK
 from numbatok.loading import byte_level
 from numbatok.loading.checks import decode_json
 from numbatok.memory import address_of
@@ -30,7 +31,7 @@ def split_json(content: bytes) -> tuple[Any, bytes | None]:
     """
     data = np.frombuffer(content, np.uint8)
     span = np.zeros(2, np.int64)
-    if len(data) == 0 or spelled.find_merges(address_of(data), len(data), address_of(span)) == spelled.ODD:
+    if len(data) == 0 or spelled.find_merges(address_of(data), len(data), address_of(span)) == ODD:
         return json.loads(str(content, "utf-8")), None
     begin, end = span.tolist()
     try:
@@ -76,10 +77,10 @@ class Spelled:
             build.index_tokens(self._view.address)
             data = np.frombuffer(merges, np.uint8)
             rows = np.empty((len(data) // 5 + 1, 3), np.uint32)
-            work = np.empty(len(data) + TOKEN_SLACK, np.uint8)
+            work = np.empty(len(data) + STRING_SLACK, np.uint8)
             places = address_of(work), address_of(rows), len(rows)
             count = spelled.resolve_merges(self._view.address, address_of(data), len(data), size, *places)
-            if count != spelled.ODD:
+            if count != ODD:
                 return rows[:count].copy()
             return self._rows_of_list(decode_json(merges, "a list of merges"), size)
         return self._rows_of_list(merges, size)

@@ -74,15 +74,15 @@ class Block:
         texts = self.texts.take(np.arange(begin, end))
         return replace(self, texts=texts, places=self.places[begin:end], faults=faults, carried=carried)
 
-    def without(self, bad: dict[int, Fault]) -> "Block":
-        """The block without some documents, which are faults now."""
-        if not bad:
+    def without(self, bad: dict[int, Fault], empty: Sequence[int] = ()) -> "Block":
+        """The block without some documents, which are faults now, and others that are none."""
+        if not bad and not empty:
             return self
-        is_bad = np.zeros(len(self) + 1, np.int64)
-        is_bad[list(bad)] = 1
-        before = np.cumsum(is_bad) - is_bad  # how many bad ones stand before each document
+        is_left_out = np.zeros(len(self) + 1, np.int64)
+        is_left_out[[*bad, *empty]] = 1
+        before = np.cumsum(is_left_out) - is_left_out  # how many of them stand before each document
         faults = sorted([*self.faults, *bad.items()], key=lambda item: item[0])
-        kept = np.flatnonzero(is_bad[:-1] == 0)
+        kept = np.flatnonzero(is_left_out[:-1] == 0)
         return replace(
             self,
             texts=self.texts.take(kept),

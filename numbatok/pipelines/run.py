@@ -82,7 +82,7 @@ def encode_files(
         them, int64[documents + 1]; ``"megatron"``, the pair ``.bin`` and ``.idx`` of Megatron-LM; ``"parquet"`` or
         ``"arrow"``, a column ``ids`` of lists
     columns : fields or columns that Parquet and Arrow output carry along. Those of JSON Lines become strings: what is
-        no string, as JSON.
+        no string, as the JSON that it is.
     dtype : of the ids, uint16 or uint32; by default uint32 in Parquet and Arrow, and else what the vocabulary needs
     append_eos : whether to put an id after each document: the special token by its name or id, or True for the
         tokenizer's own, where its name tells it
