@@ -176,6 +176,7 @@ class Sink:
         self.place = Place(*place.tolist())
         if self._in_shard["tokens"] * self._id_type.itemsize >= self._shard_size:
             self._end_shard()
+            self._save()
 
     def _end_shard(self) -> None:
         assert self._shard is not None
@@ -183,7 +184,6 @@ class Sink:
         self._shard = None
         self._shards.append({**self._in_shard, "files": files})
         self._in_shard = dict.fromkeys(self._in_shard, 0)
-        self._save()
 
     def finish(self) -> None:
         """End the last shard, and give the manifest its name."""

@@ -24,7 +24,8 @@ PARTIAL = ".partial"
 
 _GROUP_IDS = 1 << 22  # a row group ends with the document that brings it to so many ids
 _GROUP_ROWS = 1 << 20
-_SYNC_BYTES = 1 << 25  # go to the disk while the next are encoded: at the end there is little to wait for
+_SYNC_BYTES = 1 << 23  # go to the disk while the next are encoded: at the end there is little to wait for
+_MOST_SYNCS = 4  # times as many wait for a disk that is slower, before what writes waits for it, too
 
 
 def crc_of(path: Path) -> int:
@@ -81,7 +82,9 @@ class File:
             raise
         self._crc = zlib.crc32(view, self._crc)
         self.size += len(view)
-        if self.size - self._synced >= _SYNC_BYTES:
+        waiting = self.size - self._synced
+        is_idle = self._sending is None or self._sending.done()
+        if waiting >= _SYNC_BYTES * (1 if is_idle else _MOST_SYNCS):
             self._send()
         return len(view)
 
