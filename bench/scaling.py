@@ -41,7 +41,9 @@ def encode_both(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     side = _sides.load(task)
     assert isinstance(side, _sides.Numbatok)
     tokenizer, threads = side.tokenizer, task["threads"]
-    tokenizer.encode(_common.unrelated_text(1 << 20), num_threads=threads)
+    unrelated = _common.unrelated_text(1 << 20)
+    tokenizer.encode(unrelated, num_threads=threads)
+    tokenizer.encode_batch([unrelated[at : at + 100] for at in range(0, len(unrelated), 100)], num_threads=threads)
     documents = [text[begin : begin + DOCUMENT_BYTES] for begin in range(0, len(text), DOCUMENT_BYTES)][:DOCUMENTS]
     for name, encode in (
         ("long", lambda: tokenizer.encode(text, num_threads=threads)),
