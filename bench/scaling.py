@@ -158,7 +158,8 @@ def simulate(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
             def call(workers: int = workers, lengths: Any = lengths, total: int = total) -> None:
                 scratches: Any = [NoScratch() for _ in range(workers)]
                 longest = parallel.longest_whole(total, workers)
-                SleepingCall(scratches, np.zeros_like(lengths), lengths, np.full_like(lengths, 2), longest).sleep()
+                each = np.full(1, 2, np.int64)
+                SleepingCall(scratches, np.zeros_like(lengths), lengths, each, longest, total).sleep()
 
             seconds, _ = _common.timed(call)
             yield {"what": what, "workers": workers, "times": total * nanoseconds / 1e9 / seconds}
