@@ -153,10 +153,34 @@ def cut_at_character(text: bytes, limit: int) -> bytes:
     return text[:limit].decode("utf-8", "ignore").encode() if len(text) > limit else text
 
 
+def _joined(names: Sequence[str], limit: int) -> bytes | None:
+    """Texts one after the other; the lines of one that comes again are shuffled. None if one is missing."""
+    content = bytearray()
+    for number, name in enumerate(names):
+        part = read_text(name, limit)
+        if part is None:
+            return None
+        if name in names[:number]:
+            lines = part.splitlines(keepends=True)
+            random.Random(number).shuffle(lines)
+            part = b"".join(lines)
+        content += part
+        if len(content) >= limit:
+            break
+    return bytes(content)
+
+
 def read_text(name: str, limit: int) -> bytes | None:
-    """At most ``limit`` bytes of a sample text without its document separators; None where there is no such text."""
+    """At most ``limit`` bytes of a sample text without its document separators; None where there is no such text.
+
+    Names with "+" between them are one text, see :func:`_joined`.
+    """
     path = _find_text(name)
-    if path is not None:
+    if path is None and "+" in name:
+        content = _joined(name.split("+"), limit)
+        if content is None:
+            return None
+    elif path is not None:
         content = read_data(path, limit + limit // 16).replace(SEPARATOR, b"")
     elif name == "python-source":
         content = _standard_library(limit).replace(SEPARATOR, b"")
@@ -185,7 +209,8 @@ def choose_files(asked: list[str] | None, default: Sequence[str]) -> list[str]:
         )
         return list(STAND_INS)
     for name in asked:
-        if _find_text(name) is None and name not in STAND_INS:
+        parts = [name] if _find_text(name) else name.split("+")
+        if not all(_find_text(part) or part in STAND_INS for part in parts):
             known = ", ".join([*corpus_names(), *STAND_INS])
             complain(f"no text {name!r}: give a path, or one of {known} (NUMBATOK_TEST_DATA names the folder)")
             sys.exit(2)

@@ -41,7 +41,9 @@ def encode_both(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
     side = _sides.load(task)
     assert isinstance(side, _sides.Numbatok)
     tokenizer, threads = side.tokenizer, task["threads"]
-    tokenizer.encode(_common.unrelated_text(1 << 20), num_threads=threads)
+    unrelated = _common.unrelated_text(1 << 20)
+    tokenizer.encode(unrelated, num_threads=threads)
+    tokenizer.encode_batch([unrelated[at : at + 100] for at in range(0, len(unrelated), 100)], num_threads=threads)
     documents = [text[begin : begin + DOCUMENT_BYTES] for begin in range(0, len(text), DOCUMENT_BYTES)][:DOCUMENTS]
     for name, encode in (
         ("long", lambda: tokenizer.encode(text, num_threads=threads)),
@@ -156,7 +158,8 @@ def simulate(task: dict[str, Any]) -> Iterator[dict[str, Any]]:
             def call(workers: int = workers, lengths: Any = lengths, total: int = total) -> None:
                 scratches: Any = [NoScratch() for _ in range(workers)]
                 longest = parallel.longest_whole(total, workers)
-                SleepingCall(scratches, np.zeros_like(lengths), lengths, np.full_like(lengths, 2), longest).sleep()
+                each = np.full(1, 2, np.int64)
+                SleepingCall(scratches, np.zeros_like(lengths), lengths, each, longest, total).sleep()
 
             seconds, _ = _common.timed(call)
             yield {"what": what, "workers": workers, "times": total * nanoseconds / 1e9 / seconds}

@@ -4,6 +4,7 @@
     python bench/throughput.py --files english-web code notes.txt --megabytes 50
     python bench/throughput.py --documents                     # 20,000 documents of 175 bytes as one batch
     python bench/throughput.py --documents --threads 1 2 -t deepseek_v4 --document-bytes 184
+    python bench/throughput.py --files english-web+code chinese+chinese+chinese --megabytes 100  # joined, then shuffled
 
 First the ids of all sides are compared; a difference is printed and the exit status is 1. Then each side is timed in
 fresh processes, pinned to the given cores, that take turns over the rounds. In such a process the library is loaded and

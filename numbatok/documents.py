@@ -7,6 +7,7 @@ template adds its special tokens. So everything a text becomes is written once, 
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,32 +22,54 @@ if TYPE_CHECKING:
 #: Documents: address, length, and where in the text: the bytes of the segment between raw added tokens, and of the
 #: normalized segment those that the document is, but for a U+0020 before it; -1 of a segment that is a raw added token.
 Rows = list[tuple[int, int, int, int, int, int]]
-Addresses = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # and lengths, one for each text
+_Numbers = npt.NDArray[np.int64]
+Addresses = tuple[_Numbers, _Numbers]  # and lengths, one for each text
 
 
-class Documents(NamedTuple):
+@dataclass
+class Documents:
     """Documents of a call, in order.
 
     Attributes
     ----------
     addresses, lengths : int64, one for each document, as ``encode_documents`` takes them
-    begins : int64, the byte offset in its text, before normalizing, where each begins
-    owners : int64, the text, or pair, that each belongs to; non-decreasing
-    pieces : int64, the template's piece that each belongs to
     texts : (addresses, lengths) of the first and second texts, before normalizing, under ``"A"`` and ``"B"``
+    places : (begins, owners, pieces), or None where each document is a text, and all of the template; int64, for each
+        document the byte offset in its text, before normalizing, where it begins, the text, or pair, that it belongs
+        to, which does not fall, and the template's piece that it belongs to
     segments : int64[documents, 3], where texts have been cut at their added tokens, and normalized: where the segment
         that a document is of ends in the text, and the bytes of the normalized segment that it is; else None
     aligned : the segments as they were normalized, by (owner, which text, first byte), where a call keeps them
     """
 
-    addresses: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
-    begins: npt.NDArray[np.int64]
-    owners: npt.NDArray[np.int64]
-    pieces: npt.NDArray[np.int64]
+    addresses: _Numbers
+    lengths: _Numbers
     texts: dict[str, Addresses]
-    segments: npt.NDArray[np.int64] | None = None
+    places: tuple[_Numbers, _Numbers, _Numbers] | None = None
+    segments: _Numbers | None = None
     aligned: "dict[tuple[int, str, int], Segment] | None" = None
+
+    @cached_property
+    def _places(self) -> tuple[_Numbers, _Numbers, _Numbers]:
+        if self.places is not None:
+            return self.places
+        zeros = np.zeros(len(self.addresses), np.int64)
+        return zeros, np.arange(len(zeros), dtype=np.int64), zeros
+
+    @property
+    def begins(self) -> _Numbers:
+        """The first of ``places``, whatever they are."""
+        return self._places[0]
+
+    @property
+    def owners(self) -> _Numbers:
+        """The second."""
+        return self._places[1]
+
+    @property
+    def pieces(self) -> _Numbers:
+        """The third."""
+        return self._places[2]
 
     @property
     def are_cut(self) -> bool:
@@ -68,7 +91,7 @@ class Around:
 
 
 class Spans(NamedTuple):
-    """What the documents of a parallel call are cut into, in order: all of them whole at first.
+    """What the documents of a parallel call are cut into, in order, where some are.
 
     Attributes
     ----------
@@ -78,18 +101,18 @@ class Spans(NamedTuple):
     starts : int64, the byte of it where each begins
     """
 
-    addresses: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
-    tries_off: npt.NDArray[np.int64]
-    documents: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
+    addresses: _Numbers
+    lengths: _Numbers
+    tries_off: _Numbers
+    documents: _Numbers
+    starts: _Numbers
 
 
 def whole_spans(documents: Documents, tries_off: int) -> Spans:
     """Each document whole."""
-    count = len(documents.addresses)
-    zeros = np.zeros(count, np.int64)
-    return Spans(documents.addresses, documents.lengths, zeros + tries_off, np.arange(count, dtype=np.int64), zeros)
+    zeros = np.zeros(len(documents.addresses), np.int64)
+    numbers = np.arange(len(zeros), dtype=np.int64)
+    return Spans(documents.addresses, documents.lengths, zeros + tries_off, numbers, zeros)
 
 
 class Frame:
@@ -141,9 +164,7 @@ def arrange(frame: Frame, texts: dict[str, Addresses], count: int) -> Documents:
     """
     width = len(frame.pieces)
     if width == 1 and not isinstance(frame.pieces[0], Special):  # as arrays are, without a copy
-        addresses, lengths = texts[frame.pieces[0].which]
-        zeros = np.zeros(count, np.int64)
-        return Documents(addresses, lengths, zeros, np.arange(count, dtype=np.int64), zeros, texts)
+        return Documents(*texts[frame.pieces[0].which], texts)
     addresses, lengths = np.empty((count, width), np.int64), np.empty((count, width), np.int64)
     for number, piece in enumerate(frame.pieces):
         if isinstance(piece, Special):
@@ -152,10 +173,17 @@ def arrange(frame: Frame, texts: dict[str, Addresses], count: int) -> Documents:
             addresses[:, number], lengths[:, number] = texts[piece.which]
     owners = np.repeat(np.arange(count, dtype=np.int64), width)
     pieces = np.tile(np.arange(width, dtype=np.int64), count)
-    return Documents(addresses.ravel(), lengths.ravel(), np.zeros(len(owners), np.int64), owners, pieces, texts)
+    places = np.zeros(len(owners), np.int64), owners, pieces
+    return Documents(addresses.ravel(), lengths.ravel(), texts, places)
 
 
-def arrange_rows(frame: Frame, texts: dict[str, list[Rows]], count: int, located: dict[str, Addresses]) -> Documents:
+def arrange_rows(
+    frame: Frame,
+    texts: dict[str, list[Rows]],
+    count: int,
+    located: dict[str, Addresses],
+    aligned: "dict[tuple[int, str, int], Segment] | None" = None,
+) -> Documents:
     """The documents of ``count`` texts, or pairs, each of any number of documents; ``located`` is where they are."""
     rows = []
     for text in range(count):
@@ -164,16 +192,16 @@ def arrange_rows(frame: Frame, texts: dict[str, list[Rows]], count: int, located
             rows += [(*row, text, number) for row in added]
     table = np.array(rows, np.int64).reshape(-1, 8)
     addresses, lengths, begins, owners, pieces = table[:, [0, 1, 2, 6, 7]].T.copy()
-    return Documents(addresses, lengths, begins, owners, pieces, located, table[:, 3:6].copy())
+    return Documents(addresses, lengths, located, (begins, owners, pieces), table[:, 3:6].copy(), aligned)
 
 
-def types_of(frame: Frame, documents: Documents, ends: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
+def types_of(frame: Frame, documents: Documents, ends: _Numbers) -> npt.NDArray[np.uint32]:
     """uint32, one for each id: its type id."""
     types: npt.NDArray[np.uint32] = np.repeat(frame.types[documents.pieces], np.diff(ends, prepend=0))
     return types
 
 
-def offsets_of(documents: Documents, ends: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+def offsets_of(documents: Documents, ends: _Numbers, count: int) -> _Numbers:
     """int64[count + 1]: where each text's ids begin, and the end, from where each document's end."""
     offsets = np.zeros(count + 1, np.int64)
     if len(ends) == count and not documents.are_cut:  # one document a text

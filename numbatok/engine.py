@@ -29,7 +29,7 @@ from numbatok.documents import (
 )
 from numbatok.errors import DisallowedToken
 from numbatok.ids import Ids
-from numbatok.kernels import added, dtypes, encode, merge, normal, text
+from numbatok.kernels import added, dtypes, encode, merge, normal, tasks, text
 from numbatok.kernels.jit import Method, all_kernels
 from numbatok.memory import address_of
 from numbatok.normalizers import restless
@@ -265,7 +265,7 @@ class Engine:
         """Ids of all texts, or pairs where ``seconds`` are given, flat."""
         kept: list[Any] = []
         frame, documents = self.documents_of(texts, seconds, call, kept)
-        total = int(np.maximum(documents.lengths, 0).sum())
+        total = tasks.text_bytes(address_of(documents.lengths), len(documents.lengths))
         done = self._encode_in_parallel(frame, documents, total, call)
         ids, ends = done or self._encode_alone(frame, documents, total, call)
         return Encoded(ids, offsets_of(documents, ends, len(texts)), frame, documents, ends, kept)
@@ -331,39 +331,44 @@ class Engine:
             for scratch in scratches:
                 scratch.set_actions(call.actions)
                 scratch.expect(2 * total // threads)  # half of a text has two thirds of its distinct pretokens
-            spans, parallel, refused = self._begin(scratches, documents, longest_whole(total, threads), call.check)
+            spans, parallel, refused = self._begin(scratches, documents, total, call.check)
             try:
                 ids, count = parallel.encode(call.id_type, call.out, count_only=call.count_only)
                 if refused is not None:
                     raise refused
             except DisallowedToken as found:
-                number = int(spans.documents[found.document])
-                found.document, found.position = number, found.position + int(spans.starts[found.document])
+                if spans is not None:
+                    found.position += int(spans.starts[found.document])
+                    found.document = int(spans.documents[found.document])
                 raise self.found_in(documents, frame, found) from None
             for scratch in reversed(scratches):  # so that each becomes the same worker's in the next call
                 scratch.end_waves()
                 self.scratches.put_back(scratch)
         call.check_room(count)
         ends = parallel.ends
-        if len(ends) > len(documents.addresses):
+        if spans is not None:
             ends = ends[np.cumsum(np.bincount(spans.documents)) - 1]
         return ids if call.out is None else ids[:count], ends
 
     def _begin(
-        self, scratches: list[Scratch], documents: Documents, longest: int, check: Check
-    ) -> tuple[Spans, ParallelCall, DisallowedToken | None]:
-        """A parallel call over documents, of which those of more than ``longest`` bytes are shared by the workers.
+        self, scratches: list[Scratch], documents: Documents, total: int, check: Check
+    ) -> tuple[Spans | None, ParallelCall, DisallowedToken | None]:
+        """A parallel call over documents of ``total`` bytes, of which the workers share those that are long.
 
         What added tokens with flags stand for depends on what is before them: then long documents are cut at all of
-        theirs first. A disallowed token in one of them is the third result, and only documents up to it are left.
+        theirs first, and the spans are the first result. A disallowed token in one of them is the third, and only
+        documents up to it are left.
         """
-        spans = whole_spans(documents, self.tries_off if documents.are_cut else 0)
-        refused = None
+        longest = longest_whole(total, len(scratches))
+        tries_off = self.tries_off if documents.are_cut else 0
         if self._view[dtypes.VIEW_ADDED_ANY_FLAG]:
-            is_long = documents.lengths > longest
-            spans, refused = self._cut_at_added(scratches[0], spans, np.flatnonzero(is_long))
-        parallel = ParallelCall(scratches, spans.addresses, spans.lengths, spans.tries_off, longest, check)
-        return spans, parallel, refused
+            long = np.flatnonzero(documents.lengths > longest)
+            if len(long):
+                spans, refused = self._cut_at_added(scratches[0], whole_spans(documents, tries_off), long)
+                return spans, ParallelCall(scratches, *spans[:3], longest, total, check), refused
+        each = np.array([tries_off], np.int64)
+        call = ParallelCall(scratches, documents.addresses, documents.lengths, each, longest, total, check)
+        return None, call, None
 
     def _cut_at_added(
         self, scratch: Scratch, spans: Spans, numbers: npt.NDArray[np.int64]
@@ -439,7 +444,7 @@ class Engine:
                 ]
                 for which, places in located.items()
             }
-        return frame, arrange_rows(frame, rows, len(texts), located)._replace(aligned=aligned)
+        return frame, arrange_rows(frame, rows, len(texts), located, aligned)
 
     def changes(self, address: int, length: int) -> bool:
         """Whether the UTF-8 at an address is encoded otherwise than as it is."""
@@ -648,7 +653,7 @@ class Engine:
                 return None
             scratches = [self.scratches.take() for _ in range(granted)]
             place = np.array([address], np.int64), np.array([length], np.int64), np.array([2], np.int64)
-            boundaries = ParallelCall(scratches, *place, longest_whole(length, granted)).split()
+            boundaries = ParallelCall(scratches, *place, longest_whole(length, granted), length).split()
             for scratch in reversed(scratches):
                 scratch.end_waves()
                 self.scratches.put_back(scratch)

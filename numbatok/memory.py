@@ -1,5 +1,6 @@
 """Memory: zeroed tables in huge pages where the system has them, addresses, and the garbage collector."""
 
+import ctypes
 import gc
 import mmap
 from collections.abc import Callable
@@ -8,9 +9,12 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from numbatok.numpy_functions import ARRAY_DATA
+
 HUGE_PAGE = 2 << 20
 
 _Result = TypeVar("_Result")
+_pointer_at = ctypes.c_size_t.from_address
 
 
 def without_collection(work: Callable[[], _Result]) -> _Result:
@@ -60,5 +64,5 @@ def touch(array: npt.NDArray[np.generic]) -> None:
 
 def address_of(array: npt.NDArray[np.generic]) -> int:
     """The address of an array's first element."""
-    address: int = array.__array_interface__["data"][0]
-    return address
+    # 0.1 us; __array_interface__, which describes the items' type too, takes 0.9, and a parallel call asks for thirty.
+    return _pointer_at(id(array) + ARRAY_DATA).value

@@ -11,7 +11,6 @@ Between waves Python looks whether it is interrupted, and what the workers have 
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -41,21 +40,22 @@ def threads_for(total: int, threads: int) -> int:
 
 
 def plan(
-    lengths: npt.NDArray[np.int64], tries_off: npt.NDArray[np.int64], threads: int, longest: int
+    lengths: npt.NDArray[np.int64], tries_off: npt.NDArray[np.int64], threads: int, longest: int, total: int
 ) -> tuple[npt.NDArray[np.int64], list[int]]:
     """(tasks, shares) for documents of so many bytes: int64[tasks, TASK_FIELDS], and where each worker's begin and end.
 
     A wave has a share for each worker. Documents of more than ``longest`` bytes are cut into parts, which begin at
-    guesses.
+    guesses. ``tries_off`` has one element for each document or one for all, and ``total`` is about how many bytes all
+    documents have together.
     """
-    line = int(np.maximum(lengths, 0).sum()) + tasks.DOCUMENT_COST * len(lengths)
+    line = total + tasks.DOCUMENT_COST * len(lengths)
     count = max(1, -(-line // (WAVE_BYTES * threads))) * threads
     shares = np.zeros(count + 1, np.int64)
     sizes = longest, LEAST_TASK, GUIDE, -(-line // count)
     capacity = 64 + 2 * line // LEAST_TASK
     while True:
         rows = np.empty((capacity, dtypes.TASK_FIELDS), np.int64)
-        places = address_of(lengths), len(lengths), address_of(tries_off)
+        places = address_of(lengths), len(lengths), address_of(tries_off), len(tries_off)
         made = tasks.plan_tasks(*places, *sizes, address_of(rows), capacity, address_of(shares), len(shares))
         if made >= 0:
             return rows[:made], shares.tolist()
@@ -92,8 +92,9 @@ class ParallelCall:
     ----------
     scratches : one for each worker, with the call's actions set
     addresses, lengths : int64, as ``encode_documents`` takes them
-    tries_off : int64, for each document what ``WORK_TRIES_OFF`` is while it is encoded
+    tries_off : int64, for each document what ``WORK_TRIES_OFF`` is while it is encoded, or one for all
     longest : bytes of a document above which it is cut into parts, for workers to share
+    total : about how many bytes the documents have together
     check : called between waves; it raises what is to end the call
     """
 
@@ -104,6 +105,7 @@ class ParallelCall:
         lengths: npt.NDArray[np.int64],
         tries_off: npt.NDArray[np.int64],
         longest: int,
+        total: int,
         check: Check = None,
     ) -> None:
         self._scratches = scratches
@@ -118,7 +120,7 @@ class ParallelCall:
         self._set(dtypes.JOB_ENDS, self.ends)
         for scratch in scratches:
             scratch.record[dtypes.WORK_STOP] = address_of(self._record) + 8 * dtypes.JOB_STOP
-        rows, self._shares = plan(lengths, tries_off, len(scratches), longest)
+        rows, self._shares = plan(lengths, tries_off, len(scratches), longest, total)
         self._find_seams(rows)
 
     def _set(self, field: int, array: npt.NDArray[np.generic]) -> None:
@@ -127,7 +129,7 @@ class ParallelCall:
         self._record[field + 1] = array.size
 
     def _use(self, rows: npt.NDArray[np.int64]) -> None:
-        self._tasks = rows
+        self._tasks, self._tasks_address = rows, address_of(rows)
         self._set(dtypes.JOB_TASKS, rows)
 
     def _run(
@@ -177,14 +179,15 @@ class ParallelCall:
         self._use(rows[:count])
 
     def _in_shares(self, first: int, last: int) -> tuple[npt.NDArray[np.int64], list[int]]:
-        """(a wave's tasks by workers, where each one's end), its largest first: the last to be done are small."""
-        rows = self._tasks
-        numbers, ends = [], [0]
-        for begin, end in pairwise([first, *(place for place in self._shares if first < place < last), last]):
-            share = begin + np.argsort(-rows[begin:end, dtypes.TASK_BYTES], kind="stable")
-            numbers.append(share[rows[share, dtypes.TASK_COUNT] > 0])
-            ends.append(ends[-1] + len(numbers[-1]))
-        return np.concatenate(numbers), ends[1:]
+        """(a wave's tasks by workers, where each one's end), each one's larger ones first."""
+        numbers, sizes = np.empty(last - first, np.int64), np.empty(tasks.SIZES, np.int64)
+        order, ends = address_of(numbers), [0]
+        begin = first
+        for end in (*(place for place in self._shares if first < place < last), last):
+            arguments = self._tasks_address, begin, end, order + 8 * ends[-1], address_of(sizes)
+            ends.append(ends[-1] + tasks.order_tasks(*arguments))
+            begin = end
+        return numbers[: ends[-1]], ends[1:]
 
     def _repair(self, job: Kernel, first: int, last: int) -> int:
         """Where a part's scan does not come by the beginning of the next, go on with it, over parts done in vain.
@@ -195,10 +198,9 @@ class ParallelCall:
         rows = self._tasks
         number = first
         size = 1
-        while number < last:
-            if rows[number, dtypes.TASK_STATUS] != dtypes.MISSED or rows[number, dtypes.TASK_COUNT] == 0:
-                number, size = number + 1, 1
-                continue
+        while (missed := tasks.next_missed(self._tasks_address, number, last)) < last:
+            if missed > number:
+                number, size = missed, 1
             following = number + 1
             rows[following, dtypes.TASK_BEGIN] = rows[number, dtypes.TASK_REACHED]
             if following == last and size == 1:  # it is the first of the next wave, and not yet done
@@ -210,8 +212,7 @@ class ParallelCall:
             rows[following + 1 : end, [dtypes.TASK_COUNT, dtypes.TASK_IDS, dtypes.TASK_STATUS]] = 0
             self._run(job, np.array([following], np.int64))
             last = max(last, end)
-            missed = rows[following, dtypes.TASK_STATUS] == dtypes.MISSED
-            if not missed:
+            if rows[following, dtypes.TASK_STATUS] != dtypes.MISSED:
                 number, size = end, 1
                 continue
             # Its row is the last of those that it takes over, so that the next one follows it.
@@ -222,13 +223,13 @@ class ParallelCall:
         self._shares = [place if place <= first else max(place, last) for place in self._shares]
         return last
 
-    def _refuse(self, first: int, last: int) -> None:
-        """DisallowedToken for the first that the workers have met."""
-        rows = self._tasks[first:last]
-        found = np.flatnonzero(rows[:, dtypes.TASK_STATUS] == dtypes.DISALLOWED)
-        if len(found):
-            task = rows[found[0]].tolist()
+    def _place(self, first: int, last: int, before: int) -> int:
+        """How many ids there are with those of a wave, which are told their places; DisallowedToken if one is met."""
+        total = tasks.place_tasks(self._tasks_address, first, last, before)
+        if total < 0:
+            task = self._tasks[-1 - total].tolist()
             raise DisallowedToken(task[dtypes.TASK_DOCUMENT], task[dtypes.TASK_REACHED], task[dtypes.TASK_TOKEN])
+        return int(total)
 
     def encode(self, id_type: IdType, out: AnyIds | None = None, *, count_only: bool = False) -> tuple[AnyIds, int]:
         """(ids, how many) of the documents, into ``out`` if it is given; their ends are in ``self.ends``.
@@ -237,21 +238,16 @@ class ParallelCall:
         """
         output = np.empty(0, id_type) if out is None else out
         total = 0
-        done_bytes, all_bytes = 0, int(self._tasks[:, dtypes.TASK_BYTES].sum())
+        done_bytes, all_bytes = 0, tasks.bytes_of(self._tasks_address, 0, len(self._tasks))
         for first, last in self._each_wave():
-            wave_bytes = int(self._tasks[first:last, dtypes.TASK_BYTES].sum())
+            wave_bytes = tasks.bytes_of(self._tasks_address, first, last)
             for scratch in self._scratches:
                 scratch.begin_wave(wave_bytes // (2 * len(self._scratches)), count_only)
             part = done_bytes / all_bytes, wave_bytes / all_bytes
             self._run(workers.encode_tasks, *self._in_shares(first, last), part)
             last = self._repair(workers.encode_tasks, first, last)
-            self._refuse(first, last)
+            before, total = total, self._place(first, last, total)
             done_bytes += wave_bytes
-            rows = self._tasks[first:last]
-            ids = rows[:, dtypes.TASK_IDS]
-            before = total
-            rows[:, dtypes.TASK_FLAT] = before + np.cumsum(ids) - ids
-            total += int(ids.sum())
             if out is None and not count_only and total > len(output):
                 # A tenth more than the rest will take if it is as what is done.
                 grown = np.empty(total + int(1.1 * total * (all_bytes - done_bytes) / done_bytes), id_type)

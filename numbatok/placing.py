@@ -36,7 +36,7 @@ class Placer:
         addresses, lengths = np.empty(count, np.int64), np.empty(count, np.int64)
         kinds = np.zeros(count, np.int8)
         text.locate_list(id(texts), count, address_of(addresses), address_of(lengths), address_of(kinds))
-        for index in np.flatnonzero(kinds).tolist():
+        for index in np.flatnonzero(kinds).tolist() if kinds.any() else ():
             where = f" at index {index} of the batch" if count > 1 else ""
             data = prepare(texts[index], errors, where, threads)
             kept.append(data)

@@ -74,7 +74,7 @@ class Scratch:
         self.record[dtypes.WORK_LEFT] = PAUSE_BYTES
         self.record[dtypes.WORK_TASK] = -1
         self._never = np.zeros(1, np.int64)
-        self.record[dtypes.WORK_STOP] = address_of(self._never)
+        self._never_address = self.record[dtypes.WORK_STOP] = address_of(self._never)
         self.around: Around | None = None
         self.actions: npt.NDArray[np.uint8] | None = None
         self.owner = 0  # the thread that had it last for a text that was not short
@@ -156,7 +156,7 @@ class Scratch:
         self.use_small_output()
         self.record[dtypes.WORK_COUNT_ONLY] = self.record[dtypes.WORK_TRIES_OFF] = 0
         self.record[dtypes.WORK_UNTIL] = dtypes.NO_UNTIL
-        self.record[dtypes.WORK_STOP] = address_of(self._never)
+        self.record[dtypes.WORK_STOP] = self._never_address
         self.shrink()
 
     def _make_table(self, narrow: int, wide: int) -> None:
@@ -234,6 +234,8 @@ class Scratch:
 
         Returns whether every part that was to grow has.
         """
+        if max(narrow, wide, arena) <= 1:
+            return True
         sizes = [self._narrow, self._wide, len(self._arrays[dtypes.WORK_ARENA])]
         before = list(sizes)
         most = (MOST_NARROW_ENTRIES, MOST_WIDE_ENTRIES, MOST_ARENA_WORDS)

@@ -335,15 +335,18 @@ def test_plan_covers_every_document() -> None:
         count = int(rng.integers(0, 40))
         lengths = rng.choice([-3, 0, 1, 20, 300, 5000], count).astype(np.int64)
         tries = rng.choice([0, 1, 2], count).astype(np.int64)
+        if rng.integers(4) == 0:
+            tries = np.full(1, 2, np.int64)  # one for all
         with tasks_of(int(rng.integers(1, 200)), 0, int(rng.integers(1, 3000))):
-            rows, shares = parallel.plan(lengths, tries, int(rng.integers(1, 9)), int(rng.integers(1, 400)))
+            total = int(np.maximum(lengths, 0).sum())
+            rows, shares = parallel.plan(lengths, tries, int(rng.integers(1, 9)), int(rng.integers(1, 400)), total)
         assert shares[0] == 0
         assert shares[-1] == len(rows)
         assert shares == sorted(shares)
         following, reached = 0, 0  # the next document, and the next byte of the last one
         for row in rows.tolist():
             first, number, begin, until = row[: dtypes.TASK_UNTIL + 1]
-            assert set(tries[first : first + number]) == {row[dtypes.TASK_TRIES_OFF]}
+            assert set(np.broadcast_to(tries, count)[first : first + number]) == {row[dtypes.TASK_TRIES_OFF]}
             if begin == dtypes.AT_BEGINNING:
                 assert first == following
                 assert reached == 0

@@ -53,14 +53,9 @@ LONG_TEXT = SHORT_TEXT >> 2  # characters from which on a non-ASCII str's UTF-8 
 @helper
 def _locate(object_id):
     """(kind, address, bytes) of the text in a Python object. A non-ASCII ``str`` keeps its UTF-8 from then on."""
-    address, length, _, is_ascii = characters_of_str(object_id)
+    address, length = utf8_of_str(object_id)  # one call of CPython for ASCII, too
     if address != 0:
-        if is_ascii != 0:
-            return IS_STR, address, length
-        address, length = utf8_of_str(object_id)
-        if address != 0:
-            return IS_STR, address, length
-        return IS_NEITHER, address, length
+        return IS_STR, address, length
     address, length = memory_of_bytes(object_id)
     if address != 0:
         return IS_BYTES, address, length
@@ -186,10 +181,14 @@ def locate_list(list_id, count, addresses, lengths, kinds):
     length_of = array_at(lengths, count, np.int64)
     kind_of = array_at(kinds, count, np.int8)
     total = np.int64(0)
+    for i in range(min(AHEAD, count)):
+        put(address_of, i, list_item(list_id, i))
     for i in range(count):
         if i + AHEAD < count:
-            prefetch(array_at(list_item(list_id, i + AHEAD), 1, np.uint8), 0)
-        kind, address, length = _locate(list_item(list_id, i))
+            item = list_item(list_id, i + AHEAD)
+            prefetch(array_at(item, 1, np.uint8), 0)
+            put(address_of, i + AHEAD, item)
+        kind, address, length = _locate(at(address_of, i))
         put(address_of, i, address)
         put(length_of, i, length)
         put(kind_of, i, np.int8(kind))
