@@ -1,5 +1,6 @@
 """Memory: zeroed tables in huge pages where the system has them, addresses, and the garbage collector."""
 
+import ctypes
 import gc
 import mmap
 from collections.abc import Callable
@@ -62,3 +63,8 @@ def address_of(array: npt.NDArray[np.generic]) -> int:
     """The address of an array's first element."""
     address: int = array.__array_interface__["data"][0]
     return address
+
+
+def bytes_at(address: int, size: int) -> npt.NDArray[np.uint8]:
+    """uint8[size] over memory that the caller keeps valid."""
+    return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
