@@ -84,8 +84,8 @@ def source_of(engine: "Engine", text: Any, errors: str) -> Source:
         text = prepare(text, errors).tobytes().decode()
     texts = [text]
     addresses, lengths = engine.placer.place_all(texts, errors, kept)
-    if kept:  # surrogates were repaired, or a long text was transcoded
-        text = kept[0].tobytes().decode()
+    if kept and isinstance(kept[0], str):  # its surrogates were repaired
+        text = kept[0]
     return Source(text, bytes_at(int(addresses[0]), int(lengths[0])), (texts, kept))
 
 

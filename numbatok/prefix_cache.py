@@ -22,7 +22,6 @@ from numbatok.ids import Ids
 from numbatok.kernels import packed
 from numbatok.memory import address_of, bytes_at
 from numbatok.rows import checked_number
-from numbatok.text import WELL_FORMED
 
 if TYPE_CHECKING:
     from numbatok.engine import Engine
@@ -205,9 +204,8 @@ class PrefixCache:
         None where there is no such part, as in one long pretoken, or where the text has lone surrogates.
         """
         kept: list[Any] = []
-        try:
-            addresses, lengths = self._engine.placer.place_all([text], WELL_FORMED, kept)
-        except UnicodeEncodeError:
+        addresses, lengths = self._engine.placer.place_all([text], "strict", kept)
+        if kept and isinstance(kept[0], str):  # what CPython counts is not what is encoded
             return None
         data = bytes_at(int(addresses[0]), int(lengths[0]))
         with self._engine.scratch() as scratch:
