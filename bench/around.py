@@ -18,7 +18,7 @@ import itertools
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -115,19 +115,25 @@ def budgets(tokenizer: numbatok.Tokenizer, text: str, seconds: float) -> dict[st
 
 
 def prefix_cache(tokenizer: numbatok.Tokenizer, text: str) -> dict[str, float]:
-    """Median seconds to encode a long prompt with another turn: of a chat that grows, of many that begin alike."""
-    turns = [text[at : at + TURN] for at in range(PROMPT, len(text) - TURN, TURN)][:TURNS]
-    grown = list(itertools.accumulate(turns, initial=text[:PROMPT]))[1:]
-    alike = [text[:PROMPT] + turn for turn in turns]
+    """Median seconds to encode a long prompt with another turn: of a chat that grows, of many that begin alike.
 
-    def median(encode: Callable[[str], object], texts: list[str]) -> float:
+    Each text is joined just before it is encoded, as a caller does, with the cache and without.
+    """
+    prompt = text[:PROMPT]
+    turns = [text[at : at + TURN] for at in range(PROMPT, len(text) - TURN, TURN)][:TURNS]
+    ways: dict[str, Callable[[], Iterable[str]]] = {
+        "chat": lambda: itertools.islice(itertools.accumulate(turns, initial=prompt), 1, None),
+        "alike": lambda: (prompt + turn for turn in turns),
+    }
+
+    def median(encode: Callable[[str], object], texts: Iterable[str]) -> float:
         return statistics.median(_common.timed(partial(encode, one))[0] for one in texts)
 
-    results = {"without": median(tokenizer.encode, grown)}
-    for name, texts in (("chat", grown), ("alike", alike)):
+    results = {"without": median(tokenizer.encode, ways["chat"]())}
+    for name, texts in ways.items():
         cache = tokenizer.with_prefix_cache(1 << 30)
-        cache.encode(text[:PROMPT])
-        results[name] = median(cache.encode, texts)
+        cache.encode(prompt)
+        results[name] = median(cache.encode, texts())
     return results
 
 

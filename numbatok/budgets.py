@@ -5,7 +5,6 @@ one. So nothing here is estimated: whatever is returned has been counted as it i
 counting all anew is told in :mod:`numbatok.counting`.
 """
 
-import ctypes
 import functools
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -17,7 +16,7 @@ from numbatok.chunks import LEVELS, Chunks, character_numbers, whole_chunks
 from numbatok.counting import Bytes, Whole, is_local, settle
 from numbatok.errors import DisallowedToken
 from numbatok.kernels import dtypes
-from numbatok.memory import address_of, without_collection
+from numbatok.memory import address_of, bytes_at, without_collection
 from numbatok.placing import prepare
 from numbatok.rows import MOST, Side
 from numbatok.templates import Text as TextPiece
@@ -85,11 +84,9 @@ def source_of(engine: "Engine", text: Any, errors: str) -> Source:
         text = prepare(text, errors).tobytes().decode()
     texts = [text]
     addresses, lengths = engine.placer.place_all(texts, errors, kept)
-    if kept:  # surrogates were repaired, or a long text was transcoded
-        text = kept[0].tobytes().decode()
-    size = int(lengths[0])
-    memory = memoryview((ctypes.c_uint8 * size).from_address(int(addresses[0])))
-    return Source(text, np.frombuffer(memory, np.uint8), (texts, kept))
+    if kept and isinstance(kept[0], str):  # its surrogates were repaired
+        text = kept[0]
+    return Source(text, bytes_at(int(addresses[0]), int(lengths[0])), (texts, kept))
 
 
 def fits(engine: "Engine", text: Any, room: int, actions: npt.NDArray[np.uint8], errors: str) -> bool:

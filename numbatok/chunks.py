@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.counting import NO_PLACES, Bytes, Places, Whole, characters_before, last_within
-from numbatok.ids import Ids
-from numbatok.kernels import chunks, dtypes
+from numbatok.counting import Bytes, Places, Whole, characters_before, last_within
+from numbatok.kernels import chunks
 from numbatok.memory import address_of
 from numbatok.truncation import Prefix
 
@@ -70,7 +69,6 @@ class Chunks:
     def __init__(self, text: Bytes, room: int, overlap: int, levels: tuple[str, ...]) -> None:
         self._text, self._room, self._overlap = text, room, overlap
         self._level = _LEVEL_NUMBERS[levels[-1]]
-        self._buffers = np.empty(0, np.uint32), np.empty(0, np.uint64)  # of ids, and of where pieces begin
         self._spans: list[npt.NDArray[np.int64]] = []
         self._counts: list[Places] = []
         self._done = 0  # up to where the text is covered ...
@@ -93,13 +91,11 @@ class Chunks:
         text, begin = self._text, self._begin
         end = text.character_at(min(begin + size, text.size))
         is_last = end == text.size
-        ids, bitmap, settled, count = self._encode(begin, end)
-        stop = end
-        if not is_last:
-            rest = ids[count:]
-            added = text.added_tokens(rest, text.token_ends(settled, rest)) if text.longest_added else NO_PLACES
-            starts = text.pieces(settled, end, added, final=False)
-            stop = int(starts[-1]) if len(starts) else begin
+        ids, bitmap, stop, tokens = text.encode_marking(begin, end)
+        if is_last:
+            stop, tokens = end, len(ids)
+        else:
+            stop, tokens = text.last_settled(ids, stop, tokens, end)
             if stop <= begin:
                 return None
         sums = np.empty(len(ids) // chunks.GROUP + 1, np.int64)
@@ -114,38 +110,8 @@ class Chunks:
             record[field], record[field + 1] = address_of(array), len(array)
         record[chunks.BLOCK_SIZES] = address_of(text.sizes)
         record[chunks.BLOCK_LEVEL], record[chunks.BLOCK_LENGTH] = self._level, text.size
-        block = _Block(record, is_last, [ids, bitmap, sums])
-        record[chunks.BLOCK_TOKENS] = len(ids) if is_last else block.tokens_before(stop)
-        return block
-
-    def _encode(self, begin: int, end: int) -> tuple[Ids, npt.NDArray[np.uint64], int, int]:
-        """(ids, where pieces begin, settled, count) of a part of the text by itself.
-
-        ``settled`` is a piece's begin that stays whatever follows the part, ``count`` how many of the ids are before.
-        """
-        text, scratch = self._text, self._text.scratch
-        length = end - begin
-        words = length // 64 + 3
-        ids, bitmap = self._buffers
-        room = length // 2 + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK
-        if len(ids) < room or len(bitmap) < words:
-            ids, bitmap = np.empty(room, np.uint32), np.empty(words, np.uint64)
-        bitmap = bitmap[:words]
-        bitmap[:] = 0
-        settled = np.zeros(2, np.int64)
-        place, last = np.array([[text.address + begin], [length]], np.int64), np.empty(1, np.int64)
-        arguments = address_of(place), address_of(place) + 8, address_of(last)
-        more = address_of(text.sizes), address_of(bitmap), words, address_of(settled)
-        scratch.restart()
-        scratch.expect(length)
-        scratch.set_table(dtypes.WORK_OUTPUT, ids)
-        while (status := chunks.encode_marking(scratch.address, *arguments, *more)) < 0:
-            text.mend(status, begin)
-        ids = scratch.output
-        scratch.use_small_output()
-        self._buffers = ids, bitmap
-        place_in_part, count = settled.tolist()
-        return ids[:status], bitmap, begin + place_in_part, count
+        record[chunks.BLOCK_TOKENS] = tokens
+        return _Block(record, is_last, [ids, bitmap, sums])
 
     def _greedy(self, block: _Block, room: int, most: int) -> npt.NDArray[np.int64]:
         """int64[chunks, CHUNK_FIELDS]: up to ``most`` from the next one's begin on, as the kernel tells them."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from numbatok.calls import Call
 from numbatok.errors import DisallowedToken
 from numbatok.ids import Ids
-from numbatok.kernels import dtypes
+from numbatok.kernels import chunks, dtypes
 from numbatok.kernels.pieces import add_sizes, count_characters, list_starts_between
 from numbatok.kernels.starts import LOOK_AHEAD
 from numbatok.memory import address_of
@@ -63,6 +63,7 @@ class Bytes:
         self.sizes, self._is_added = facts.sizes, facts.is_added
         self.longest, self.longest_added = facts.longest, facts.longest_added
         self._places = np.empty(0, np.int64)
+        self._marked = np.empty(0, np.uint32), np.empty(0, np.uint64)
         self._set(data)
 
     def _set(self, data: npt.NDArray[np.uint8]) -> None:
@@ -87,6 +88,47 @@ class Bytes:
             return self.engine.encode_all(self.scratch, *addresses, 1, end - begin)
         except DisallowedToken as found:
             raise self._raise_at(found, begin) from None
+
+    def encode_marking(self, begin: int, end: int) -> tuple[Ids, npt.NDArray[np.uint64], int, int]:
+        """(ids, where pieces begin, place, tokens) of a part by itself.
+
+        ``place`` is where a piece begins whatever follows the part, far from its end, and ``tokens`` how many of the
+        ids are before it. Where pieces begin is a bitmap, a bit for each byte of the part; it and the ids are
+        overwritten by the next call.
+        """
+        scratch = self.scratch
+        length = end - begin
+        words = length // 64 + 3
+        room = length // 2 + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK
+        output, bitmap = self._marked
+        if len(output) < room or len(bitmap) < words:
+            output, bitmap = np.empty(room, np.uint32), np.empty(words, np.uint64)
+        bitmap = bitmap[:words]
+        bitmap[:] = 0
+        settled = np.zeros(2, np.int64)
+        part, last = np.array([[self.address + begin], [length]], np.int64), np.empty(1, np.int64)
+        arguments = address_of(part), address_of(part) + 8, address_of(last)
+        more = address_of(self.sizes), address_of(bitmap), words, address_of(settled)
+        scratch.restart()
+        scratch.expect(length)
+        scratch.set_table(dtypes.WORK_OUTPUT, output)
+        while (status := chunks.encode_marking(scratch.address, *arguments, *more)) < 0:
+            self.mend(status, begin)
+        self._marked = scratch.output, bitmap
+        ids = scratch.output[:status]
+        scratch.use_small_output()
+        return ids, bitmap, begin + int(settled[0]), int(settled[1])
+
+    def last_settled(self, ids: Ids, place: int, tokens: int, end: int) -> tuple[int, int]:
+        """(place, tokens before) of the last piece found that begins there whatever follows ``end``.
+
+        ``ids`` are those of a part that ends there; ``place`` and ``tokens`` are such a piece's, too.
+        """
+        rest = ids[tokens:]
+        ends = self.token_ends(place, rest)
+        starts = self.pieces(place, end, self.added_tokens(rest, ends), final=False)
+        place = int(starts[-1]) if len(starts) else place
+        return place, tokens + int(np.searchsorted(ends, place, side="right"))
 
     def count(self, begins: Places, ends: Places) -> Places:
         """How many ids each of several parts has by itself."""

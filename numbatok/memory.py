@@ -66,3 +66,8 @@ def address_of(array: npt.NDArray[np.generic]) -> int:
     """The address of an array's first element."""
     # 0.1 us; __array_interface__, which describes the items' type too, takes 0.9, and a parallel call asks for thirty.
     return _pointer_at(id(array) + ARRAY_DATA).value
+
+
+def bytes_at(address: int, size: int) -> npt.NDArray[np.uint8]:
+    """uint8[size] over memory that the caller keeps valid."""
+    return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)

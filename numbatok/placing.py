@@ -44,7 +44,10 @@ class Placer:
         return addresses, lengths
 
     def place(self, scratch: Scratch, source: Any, errors: str, threads: int | None = 1) -> tuple[Any, int]:
-        """Point the scratch at the UTF-8 of a text; return what keeps it valid, and its bytes."""
+        """Point the scratch at the UTF-8 of a text; return what keeps it valid, and its bytes.
+
+        What keeps it is the text, or an array, or a ``str`` without the lone surrogates of the text.
+        """
         data = None
         if isinstance(source, str) and len(source) >= text.LONG_TEXT and not source.isascii():
             data = self._transcode(scratch, source, threads)
@@ -52,6 +55,9 @@ class Placer:
             length = text.locate_text(id(source), scratch.address)
             if length >= 0:
                 return source, length
+            if isinstance(source, str) and errors != WELL_FORMED:
+                source = repair_surrogates(source)
+                return source, text.locate_text(id(source), scratch.address)
             data = prepare(source, errors, "", threads)
         scratch.restart()
         scratch.record[dtypes.WORK_TEXT] = address_of(data)

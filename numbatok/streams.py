@@ -276,7 +276,8 @@ class StreamEncoder:
         errors: Literal["strict", "replace"],
     ) -> None:
         self._made: list[Made] = []
-        self._ends = [np.array(block, np.uint32) for block in ends]
+        #: The template's ids before and after a text.
+        self.ends = [np.array(block, np.uint32) for block in ends]
         self._tokens = parts.added_tokens
         self._ids = [np.array([token.id], np.uint32) for token in parts.added_tokens]
         self._pretokens = _Pretokens(engine, parts.prefix_space)
@@ -454,7 +455,7 @@ class StreamEncoder:
         self._waiting, self._size = [], 0
         if not self._begun:
             self._begun = True
-            self._made.append(self._ends[0])
+            self._made.append(self.ends[0])
         try:
             self._outer.feed(data, is_end)
         except DisallowedToken as found:
@@ -466,7 +467,7 @@ class StreamEncoder:
             ) from None
         self._made += self._pretokens.decided()
         if is_end:
-            self._made.append(self._ends[1])
+            self._made.append(self.ends[1])
         made, self._made = self._made, []
         return made
 

@@ -1171,7 +1171,10 @@ class Tokenizer:
         """
         from numbatok.prefix_cache import PrefixCache
 
-        return PrefixCache(self, max_bytes, bool(add_special_tokens))
+        special = bool(add_special_tokens)
+        engine = self._engine or self._start()
+        stream = self.stream_encoder(add_special_tokens=special)
+        return PrefixCache(self, engine, self._parts, stream, max_bytes, special)
 
     def stream_decoder(self, *, skip_special_tokens: bool = False) -> "StreamDecoder":
         """A decoder of ids that come one by one: text as soon as it is final, joined that of :meth:`decode`.

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import numbatok
 import small
 import texts
 from numbatok import Tokenizer
@@ -64,6 +65,33 @@ def test_long_texts_and_seams(gpt2: Tokenizer) -> None:
     check(gpt2, conversation, max_bytes=8 << 20)
     check(gpt2, conversation[::-1], max_bytes=1 << 20)
     check(gpt2, conversation, max_bytes=0)
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+def test_encodings(name: str) -> None:
+    """Other split rules, whose pretokens look further ahead."""
+    rng = random.Random(name)
+    whole, conversation = "", []
+    for _ in range(30):
+        whole += texts.random_text(rng, rng.choice([5, 300, 5000])) + rng.choice(["", "\n\n", "<|endof", "'", "12"])
+        conversation += [whole, whole[: rng.randrange(len(whole))]]
+    check(numbatok.get_encoding(name), conversation, max_bytes=8 << 20)
+
+
+def test_wide_characters(gpt2: Tokenizer) -> None:
+    """CPython keeps a text in wider characters from the first on that needs them; it is the same text still."""
+    conversation, whole = [], "Plain text, and more. " * 1000
+    for more in ("plain ", "é ", "語 ", "😀 ", "plain again ") * 2:
+        whole += more * 3000
+        conversation += [whole, whole[: -len(more)] + "?", whole[: len(whole) // 2] + more]
+    check(gpt2, conversation, max_bytes=64 << 20)
+
+
+def test_no_place_to_go_on_from(gpt2: Tokenizer) -> None:
+    """One long pretoken, and lone surrogates, which pair with those that follow."""
+    check(gpt2, ["a" * length for length in (300, 9000, 20_000)] + ["a" * 20_000 + " b"], max_bytes=8 << 20)
+    whole = "Some words. " * 1000 + "\ud83d"
+    check(gpt2, [whole, whole + "\ude00", whole + "more " * 3000, whole + "\ude00" + "more " * 3000], 8 << 20)
 
 
 def test_counters_and_bounds(gpt2: Tokenizer) -> None:

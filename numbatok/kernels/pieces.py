@@ -16,7 +16,18 @@ from numbatok.kernels.dtypes import (
     WORK_VIEW,
     ZERO,
 )
-from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table, trailing_zeros
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    call_kernel,
+    field,
+    put,
+    set_bits,
+    set_field,
+    table,
+    trailing_zeros,
+)
+from numbatok.kernels.intrinsics_vector import in_range
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.starts import LOOK_AHEAD, is_set, keep_tail
 
@@ -167,12 +178,13 @@ def count_characters(text, places, count, numbers):
     done = np.int64(0)
     for i in range(count):
         place = at(edges, i)
-        span = array_at(text + done, place - done, np.uint8)
-        begun = np.int64(0)
-        for j in range(place - done):
-            begun += np.int64(at(span, j) & np.uint8(0xC0) != np.uint8(0x80))
-        before += begun
-        done = place
+        while done + 64 <= place:
+            before += 64 - np.int64(set_bits(in_range(text + done, 0x80, 0x40)))
+            done += 64
+        source = array_at(text, place, np.uint8)
+        while done < place:
+            before += np.int64(at(source, done) & np.uint8(0xC0) != np.uint8(0x80))
+            done += 1
         put(found, i, before)
     return before
 
