@@ -1218,8 +1218,16 @@ def test_command_line(tmp_path, capsys, monkeypatch):
     assert listed(numbatok.open_tokens(out)) == [[15496, 995, 50256], [17776, 50256]]
     assert cli.main(["encode", str(path), "-o", f"{tmp_path}/bin/", "--append-eos"]) == 0
     assert listed(numbatok.open_tokens(tmp_path / "bin")) == [[15496, 995, 50256], [17776, 50256]]
+    for name in (str(path), f"{tmp_path}/*.jsonl"):  # documents by its name, so without another word too
+        folder = tmp_path / f"by-name{len(name)}"
+        assert cli.main(["encode", name, "-o", str(folder)]) == 0
+        assert listed(numbatok.open_tokens(folder)) == [[15496, 995], [17776]]
+    assert cli.main(["encode", str(path), "-o", str(tmp_path / "one.npy")]) == 0  # as the text that the file is
+    assert numbatok.get_encoding("gpt2").decode(np.load(tmp_path / "one.npy")) == path.read_text()
     text = tmp_path / "text.txt"
     text.write_bytes(b"a\tb\n\xff\tc")
+    assert cli.main(["encode", str(text), "-o", str(tmp_path / "bin"), "--errors", "replace", "--overwrite"]) == 0
+    assert len(numbatok.open_tokens(tmp_path / "bin")) == 1
     for separator, documents in ((["--lines"], 1), (["--separator", r"\t"], 2)):
         folder = tmp_path / separator[0]
         arguments = ["encode", str(text), "-o", str(folder), "--on-error", "skip", *separator]

@@ -30,6 +30,8 @@ def wants_folder(args: argparse.Namespace) -> bool:
     given = [name for name in (*_OPTIONS, "columns") if getattr(args, name) is not None]
     given += [name for name in ("lines", "overwrite") if getattr(args, name)]
     into_folder = output is not None and output.endswith(("/", os.sep))
+    if output is not None and os.path.splitext(output)[1] == "" and output != "-":
+        into_folder |= os.path.isdir(output) or any(map(_is_corpus, args.files))
     if given and output is None:
         raise Failure(f"--{given[0].replace('_', '-')}: is for output into a folder; name one with -o")
     if given and output == "-":
@@ -42,6 +44,13 @@ def wants_folder(args: argparse.Namespace) -> bool:
                 f"-o FOLDER --format {'megatron' if suffix == '.idx' else suffix[1:]}"
             )
     return bool(given or into_folder)
+
+
+def _is_corpus(name: str) -> bool:
+    """Whether an input is more than one text as it is: a directory, a compressed file, or one of documents."""
+    from numbatok.pipelines.inputs import format_by_name
+
+    return os.path.isdir(name) or format_by_name(name) != ("text", False)
 
 
 class _Faults(logging.Handler):

@@ -3,8 +3,8 @@
 1. ``starts``: walkers mark in a bitmap where pretokens begin; ``walk_automaton`` does so for any split rule.
 2. ``spans``: the bitmap becomes positions, each pretoken a 16-byte key and a place in the cache.
 3. ``cache``: the place is looked up; a hit gives the ids.
-4. ``merge``: a miss is merged by byte pair encoding, and entered into the cache; where many are new, ``together`` merges
-   them side by side. Models with options merge ``units``.
+4. ``merge``: a miss is merged by byte pair encoding, and entered into the cache; many new ones are merged side by side,
+   ``together``. Models with options merge ``units``.
 
 ``encode`` runs them over documents, ``streams`` over text that goes on; ``added`` finds the added tokens between,
 ``normal`` whether a text is normal, and ``cuts`` where a pretoken may be cut further. ``decode`` goes back, ``streams``

@@ -96,12 +96,17 @@ def _files_below(folder: str) -> Iterable[str]:
         yield from (os.path.join(place, name) for name in files if not name.startswith((".", "_")))
 
 
+def format_by_name(path: str) -> tuple[InputFormat, bool]:
+    """What a file's name says of its format, and whether it is compressed."""
+    whole = name = path.lower()
+    for suffix in _COMPRESSED:
+        name = name.removesuffix(suffix)
+    return _FORMATS.get(os.path.splitext(name)[1], "text"), name != whole
+
+
 def _input_of(path: str, input_format: InputFormat | None, separator: bytes | None) -> Input:
     if input_format is None:
-        name = path.lower()
-        for suffix in _COMPRESSED:
-            name = name.removesuffix(suffix)
-        input_format = _FORMATS.get(os.path.splitext(name)[1], "text")
+        input_format, _ = format_by_name(path)
     unit: Literal["", "line", "document", "row"] = ""
     if input_format == "jsonl":
         unit = "line"
