@@ -1226,8 +1226,6 @@ def test_command_line(tmp_path, capsys, monkeypatch):
     assert numbatok.get_encoding("gpt2").decode(np.load(tmp_path / "one.npy")) == path.read_text()
     text = tmp_path / "text.txt"
     text.write_bytes(b"a\tb\n\xff\tc")
-    assert cli.main(["encode", str(text), "-o", str(tmp_path / "bin"), "--errors", "replace", "--overwrite"]) == 0
-    assert len(numbatok.open_tokens(tmp_path / "bin")) == 1
     for separator, documents in ((["--lines"], 1), (["--separator", r"\t"], 2)):
         folder = tmp_path / separator[0]
         arguments = ["encode", str(text), "-o", str(folder), "--on-error", "skip", *separator]

@@ -31,7 +31,7 @@ def wants_folder(args: argparse.Namespace) -> bool:
     given += [name for name in ("lines", "overwrite") if getattr(args, name)]
     into_folder = output is not None and output.endswith(("/", os.sep))
     if output is not None and os.path.splitext(output)[1] == "" and output != "-":
-        into_folder |= os.path.isdir(output) or any(map(_is_corpus, args.files))
+        into_folder |= any(map(_is_corpus, args.files))
     if given and output is None:
         raise Failure(f"--{given[0].replace('_', '-')}: is for output into a folder; name one with -o")
     if given and output == "-":

@@ -73,8 +73,8 @@ def make_parser() -> _Parser:
         type=_output,
         metavar="OUT",
         help="write the ids of all files to one NumPy file (1-D, uint32; - for standard output) instead of a line of "
-        "text for each; or documents to shards in a folder: with an option for it, where OUT is one or ends with /, or "
-        "has no suffix and a FILE is a directory, compressed, or of documents by its name",
+        "text for each; or documents to shards in a folder: with an option for it, where OUT ends with /, or has no "
+        "suffix and a FILE is a directory, compressed, or of documents by its name",
     )
     _add_corpus_options(encode)
     decode = command("decode", commands.decode, "write the bytes of token ids", vocabulary)

@@ -140,6 +140,9 @@ def _encode_pretokens(view, work, text, length, base, offset, begin, count, used
         set_field(work, WORK_MISSES_BEFORE, misses)
         result = call_kernel(looker, (view, work, text, length, base, begin, group, used))
         if result < 0:
+            # The next time the group is looked up alone: what others take, learned first, may be the room that this
+            # one is given, time after time.
+            set_field(work, WORK_MISSES_BEFORE, field(work, WORK_MISSES))
             return result, begin + field(work, WORK_DONE), field(work, WORK_OUTPUT_USED)
         used = result
         begin += group
