@@ -339,7 +339,9 @@ class Suffix(_Search):
     def _agree(self, begins: Places, meeting: int, stop: int) -> npt.NDArray[np.uint8]:
         """1 for each suffix that can be counted in two parts, up to ``meeting`` and from there on."""
         agree = np.empty(len(begins), np.uint8)
-        arguments = self.text.address, address_of(begins), len(begins), meeting, stop, address_of(agree)
+        kept = np.empty(((meeting - int(begins.min())) >> 6) + 2, np.uint64)
+        places = self.text.address, address_of(begins), len(begins), meeting, stop
+        arguments = *places, address_of(kept), address_of(agree)
         while (status := agreeing_cuts(self.text.scratch.address, *arguments)) < 0:
             self.text.scratch.mend(status)
         return agree

@@ -3,7 +3,6 @@
 import numpy as np
 
 from numbatok.kernels.dtypes import (
-    HASH_LOW,
     NEED_BITMAP,
     NEED_OUTPUT,
     ONE,
@@ -190,21 +189,14 @@ def count_characters(text, places, count, numbers):
 
 
 @helper
-def _fingerprint(work, length):
-    """A hash of the starts below bit ``length`` of the bitmap."""
-    starts = table(work, WORK_STARTS, np.uint64)
-    result = ZERO
-    for block in range((length + 63) >> 6):
-        bits = at(starts, block)
-        if 64 * block + 64 > length:
-            bits &= (ONE << U64(length - 64 * block)) - ONE
-        result = (result ^ bits) * HASH_LOW
-        result ^= result >> U64(29)
-    return result
+def _starts_below(starts, block, length):
+    """The word of a bitmap with the starts below bit ``length``; others are zero."""
+    bits = at(starts, block)
+    return bits if 64 * block + 64 <= length else bits & ((ONE << U64(length - 64 * block)) - ONE)
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
-def agreeing_cuts(work, text, begins, count, meeting, stop, agree):
+@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64)")
+def agreeing_cuts(work, text, begins, count, meeting, stop, kept, agree):
     """Tell which suffixes of a text can be counted in two parts, up to ``meeting`` and from there on.
 
     That is where a pretoken begins at ``meeting``, and those before it are the same as if the text ended there.
@@ -215,24 +207,31 @@ def agreeing_cuts(work, text, begins, count, meeting, stop, agree):
     text : address of the text
     begins : address of int64[count], byte offsets below ``meeting`` where suffixes begin
     meeting, stop : byte offsets; what lies behind ``stop`` is not looked at, and may be anything
+    kept : address of uint64, of a word for each 64 bytes from the first suffix to ``meeting``, and one more
     agree : address of uint8[count], set to 1 or 0
 
     Returns 0, or NEED_BITMAP or NEED_MARKS, after which the call is to be repeated.
     """
     places = array_at(begins, count, np.int64)
     found = array_at(agree, count, np.uint8)
-    starts = table(work, WORK_STARTS, np.uint64)
     for i in range(count):
         begin = at(places, i)
         width = meeting - begin
-        status = walk_all(work, text + begin, width, (width + 63) >> 6)
+        words = (width + 63) >> 6
+        status = walk_all(work, text + begin, width, words)
         if status < 0:
             return status
-        alone = _fingerprint(work, width)
+        alone = array_at(kept, words, np.uint64)
+        starts = table(work, WORK_STARTS, np.uint64)
+        for block in range(words):
+            put(alone, block, _starts_below(starts, block, width))
         blocks = (stop - begin) >> 6
         status = walk_all(work, text + begin, stop - begin, blocks)
         if status < 0:
             return status
-        same = width < status and is_set(starts, width) and _fingerprint(work, width) == alone
+        same = width < status and is_set(starts, width)
+        if same:
+            for block in range(words):
+                same &= _starts_below(starts, block, width) == at(alone, block)
         put(found, i, np.uint8(1) if same else np.uint8(0))
     return np.int64(0)
