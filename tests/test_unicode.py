@@ -114,14 +114,32 @@ def test_no_code_point_has_two_classes() -> None:
 
 def test_class_table_of_the_walker() -> None:
     """One class a code point, OTHER for every value past the last one."""
-    table = known.character_classes("r50k")
-    assert len(table) == dtypes.CLASS_TABLE_SIZE
+    whole = known.character_classes("r50k")
+    assert len(whole) == dtypes.CLASS_TABLE_SIZE + dtypes.ALIKE_BYTES
+    table = whole[: dtypes.CLASS_TABLE_SIZE]
     assert np.array_equal(np.flatnonzero(table == dtypes.LETTER), np.flatnonzero(unicode.in_categories("L")))
     assert np.array_equal(np.flatnonzero(table == dtypes.NUMBER), np.flatnonzero(unicode.in_categories("N")))
     assert np.array_equal(np.flatnonzero(table == dtypes.SPACE), np.flatnonzero(unicode.white_space()))
     assert (table[unicode.CODE_POINTS :] == dtypes.OTHER).all()
     with pytest.raises(KeyError):
         known.character_classes("nowhere")
+
+
+@pytest.mark.parametrize("name", known.WALKS)
+def test_runs_of_characters_that_begin_alike(name: str) -> None:
+    """Each run is one class in the table, and all characters of most alphabets are in one of their runs."""
+    table = known.character_classes(name)
+    words = table[dtypes.CLASS_TABLE_SIZE :].view(np.uint64).tolist()
+    covered = np.zeros(1 << 16, np.bool_)
+    for number, word in enumerate(words):
+        begin = 64 * (number if number < dtypes.ALIKE_PAIRS else number - dtypes.ALIKE_PAIRS)
+        for shift in range(0, dtypes.ALIKE_RUNS * dtypes.ALIKE_BITS, dtypes.ALIKE_BITS):
+            first, count, kind = word >> shift & 63, word >> shift + 6 & 127, word >> shift + 13 & 127
+            assert first + count <= 64
+            assert (table[begin + first : begin + first + count] == kind).all()
+            covered[begin + first : begin + first + count] = True
+    for first, last in ((0x620, 0x64A), (0x905, 0x939), (0xE01, 0xE30), (0x3042, 0x3096), (0x30A1, 0x30FA)):
+        assert covered[first : last + 1].all()
 
 
 def test_letter_leads() -> None:
