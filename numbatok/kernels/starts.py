@@ -201,6 +201,21 @@ def letter_leads(block, high):
 
 
 @helper
+def _with_class(masks, run, kind):
+    """The masks of the seven classes with the bytes ``run`` in those whose bits ``kind`` has."""
+    m0, m1, m2, m3, m4, m5, m6 = masks
+    return (
+        m0 | run & (ZERO - (kind & ONE)),
+        m1 | run & (ZERO - (kind >> ONE & ONE)),
+        m2 | run & (ZERO - (kind >> TWO & ONE)),
+        m3 | run & (ZERO - (kind >> THREE & ONE)),
+        m4 | run & (ZERO - (kind >> U64(4) & ONE)),
+        m5 | run & (ZERO - (kind >> U64(5) & ONE)),
+        m6 | run & (ZERO - (kind >> U64(6) & ONE)),
+    )
+
+
+@helper
 def wide_classes(view, text, base, position, stop, block, wanted):
     """Masks of seven classes of non-ASCII characters: bit k of their entry in the class table is class k.
 
@@ -213,7 +228,7 @@ def wide_classes(view, text, base, position, stop, block, wanted):
     """
     source = array_at(text, stop, np.uint8)
     classes = table(view, VIEW_CLASSES, np.uint8)
-    m0 = m1 = m2 = m3 = m4 = m5 = m6 = ZERO
+    masks = (ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO)
     leads = wanted & in_range(block, 0xC2, 0xF0 - 0xC2)
     while set_bits(leads) >= MANY_ALIKE:
         place = block + np.int64(trailing_zeros(leads))
@@ -235,13 +250,7 @@ def wide_classes(view, text, base, position, stop, block, wanted):
             run |= run << ONE | run << after
             wanted &= ~run
             kind = entry >> U64(13)
-            m0 |= run & (ZERO - (kind & ONE))
-            m1 |= run & (ZERO - (kind >> ONE & ONE))
-            m2 |= run & (ZERO - (kind >> TWO & ONE))
-            m3 |= run & (ZERO - (kind >> np.uint64(3) & ONE))
-            m4 |= run & (ZERO - (kind >> np.uint64(4) & ONE))
-            m5 |= run & (ZERO - (kind >> np.uint64(5) & ONE))
-            m6 |= run & (ZERO - (kind >> np.uint64(6) & ONE))
+            masks = _with_class(masks, run, kind)
             entry >>= U64(ALIKE_BITS)
     behind = np.int64(0)
     if wanted & ONE != ZERO:
@@ -256,16 +265,10 @@ def wide_classes(view, text, base, position, stop, block, wanted):
         else:
             run = run >> np.uint64(-bit) | ONE
         kind = np.uint64(at(classes, code_point))
-        m0 |= run & (ZERO - (kind & ONE))
-        m1 |= run & (ZERO - (kind >> ONE & ONE))
-        m2 |= run & (ZERO - (kind >> TWO & ONE))
-        m3 |= run & (ZERO - (kind >> np.uint64(3) & ONE))
-        m4 |= run & (ZERO - (kind >> np.uint64(4) & ONE))
-        m5 |= run & (ZERO - (kind >> np.uint64(5) & ONE))
-        m6 |= run & (ZERO - (kind >> np.uint64(6) & ONE))
+        masks = _with_class(masks, run, kind)
         wanted &= ~run
         bit = np.int64(trailing_zeros(wanted))
-    return m0, m1, m2, m3, m4, m5, m6
+    return masks
 
 
 @helper

@@ -121,7 +121,7 @@ def learn_together(view, work, count):
     """Learn those of the ``count`` pretokens that :func:`key_pretokens` keyed which are short and not in the table.
 
     Where there is no room for one, it and the others are left for :func:`cache.look_further`, which says so. Returns
-    how many were not in the table.
+    how many were to be merged: not in the table, and no tokens as they are.
     """
     keys = table(work, WORK_KEYS, np.uint64)
     places = table(work, WORK_PLACES, np.int64)
@@ -166,7 +166,7 @@ def learn_together(view, work, count):
             if token >= 0:
                 put(ready, 0, at(ids, token))
                 if not _enter_here(view, work, number, 1):
-                    return waiting + 1
+                    return waiting
                 continue
         put(absent, waiting, number)
         waiting += 1
