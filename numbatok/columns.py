@@ -80,7 +80,7 @@ class Column:
 
         count = len(strings)
         addresses, lengths, kinds = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int8)
-        locate_list(id(strings), count, address_of(addresses), address_of(lengths), address_of(kinds))
+        locate_list(id(strings), count, address_of(addresses), address_of(lengths), address_of(kinds), 0)
         kept: list[object] = [strings]
         valid = None
         for number in np.flatnonzero(kinds).tolist():

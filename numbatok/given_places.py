@@ -38,7 +38,7 @@ def refer_to_given(found: Places, encoded: "Encoded", texts: Texts, which: Liter
         given = [b""] * count
         for invalid in texts.invalid():
             given[invalid] = texts[invalid]
-    text.locate_list(id(given), count, address_of(addresses), address_of(lengths), address_of(kinds))
+    text.locate_list(id(given), count, address_of(addresses), address_of(lengths), address_of(kinds), 0)
     moved: dict[int, tuple[Places, Places]] = {}
     for owner in np.flatnonzero(kinds).tolist():
         source = given[owner]

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.kernels import dtypes, utf8
-from numbatok.memory import address_of, touch
+from numbatok.memory import address_of, empty, touch
 from numbatok.parallel import call_rows, threads_for
 from numbatok.threads import parallel_region, threads_of
 
@@ -26,7 +26,7 @@ def transcode(characters: int, count: int, width: int, threads: int | None) -> n
     is_ascii = utf8.transcode_utf8(characters, sample, width, 0, 0) < sample + sample // 8
     with parallel_region(threads_for(count * width // (8 if is_ascii else 1), threads_of(threads))) as granted:
         if granted < 2:
-            data = np.empty({1: 2, 2: 3, 4: 4}[width] * count, np.uint8)
+            data = empty({1: 2, 2: 3, 4: 4}[width] * count, np.uint8)
             used = utf8.transcode_utf8(characters, count, width, address_of(data), len(data))
             return data[:used] if used >= 0 else None
         cuts = np.linspace(0, count, PARTS * granted + 1).astype(np.int64)
@@ -36,11 +36,36 @@ def transcode(characters: int, count: int, width: int, threads: int | None) -> n
         rows[:, 2] = width
         call_rows(utf8.transcode_utf8, rows, granted)
         sizes = rows[:, dtypes.CALL_RESULT].copy()
-        data = np.empty(int(sizes.sum()), np.uint8)
+        data = empty(int(sizes.sum()), np.uint8)
         touch(data)
         rows[:, 3], rows[:, 4] = address_of(data) + np.cumsum(sizes) - sizes, sizes
         call_rows(utf8.transcode_utf8, rows, granted)
         return data if (rows[:, dtypes.CALL_RESULT] == sizes).all() else None
+
+
+def transcode_texts(
+    characters: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], widths: npt.NDArray[np.int8], threads: int | None
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """(data, addresses, sizes): the UTF-8 of texts, and where in ``data`` it is; ``threads`` is the caller's.
+
+    Of each there is given where its characters are, their number, and the bytes that each takes. The size is -1 where a
+    lone surrogate is among them.
+    """
+    rows = np.empty((len(counts), dtypes.TEXT_FIELDS), np.int64)
+    rows[:, dtypes.TEXT_CHARACTERS], rows[:, dtypes.TEXT_COUNT], rows[:, dtypes.TEXT_WIDTH] = characters, counts, widths
+    ends = (counts * np.minimum(widths + 1, 4)).cumsum()  # two, three or four bytes a character at most
+    data = empty(int(ends[-1]), np.uint8)
+    with parallel_region(threads_for(int(ends[-1]), threads_of(threads))) as granted:
+        parts = PARTS * granted if granted > 1 else 1
+        cuts = np.searchsorted(ends, np.linspace(0, ends[-1], parts + 1)[1:-1], "right")
+        cuts = np.concatenate(([0], cuts, [len(rows)]))
+        calls = np.zeros((parts, dtypes.CALL_FIELDS), np.int64)
+        calls[:, 0], calls[:, 1] = utf8.transcode_utf8.address, address_of(rows) + rows.strides[0] * cuts[:-1]
+        calls[:, 2] = np.diff(cuts)
+        places = address_of(data) + np.concatenate(([0], ends))[cuts]
+        calls[:, 3], calls[:, 4] = places[:-1], places[1:]
+        call_rows(utf8.transcode_texts, calls, granted)
+    return data, rows[:, dtypes.TEXT_PLACE], rows[:, dtypes.TEXT_SIZE]
 
 
 def first_invalid(data: npt.NDArray[np.uint8], threads: int | None) -> int:

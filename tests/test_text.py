@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 import small
 import texts
 from numbatok.kernels import dtypes, text, utf8
+from numbatok.placing import Placer
+from numbatok.utf8 import transcode_texts
 from support import address_of, array_of, engine_of, new_scratch
 
 
@@ -106,6 +108,50 @@ def test_transcode_utf8(content: str, place: int, surrogate: int) -> None:
             broken = characters.copy().view(f"<u{width}")
             broken[place % len(content)] = surrogate
             assert utf8.transcode_utf8(address_of(broken), *arguments[1:], address_of(output), len(output)) == -1
+
+
+@given(st.lists(of_runs() | st.sampled_from(["", "é", "\ud800 я", "я" * 15, "я" * 16, "中" * 17]), max_size=12))
+def test_transcode_texts(contents: list[str]) -> None:
+    """Texts one after the other, each whole and untouched by the next; one with a lone surrogate is marked."""
+    held, widths = [], []
+    for content in contents:
+        widest = max(map(ord, content), default=0)
+        width = 1 if widest < 0x100 else 2 if widest < 0x10000 else 4
+        encoding = {1: "latin-1", 2: "utf-16-le", 4: "utf-32-le"}[width]
+        held.append(array_of(content.encode(encoding, "surrogatepass")))
+        widths.append(width)
+    if not contents:
+        return
+    characters = np.array([address_of(array) for array in held])
+    counts = np.array([len(content) for content in contents])
+    for threads in (1, 3):
+        data, places, sizes = transcode_texts(characters, counts, np.array(widths, np.int8), threads)
+        assert len(data) >= sizes.sum()
+        for content, place, size in zip(contents, places.tolist(), sizes.tolist(), strict=True):
+            if "\ud800" in content:
+                assert size == -1
+            else:
+                assert ctypes.string_at(place, size) == content.encode()
+
+
+def test_a_list_of_characters(small_ranks, naive_ranks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch whose UTF-8 is made at once gives each text's ids, whatever else is in it; the texts keep none of it."""
+    rng = random.Random(9)
+    documents = [texts.random_text(rng, rng.randint(0, 60)) + "é" for _ in range(300)]
+    documents[7::20] = [b"\xd1\x8f bytes", "ascii alone", "", "lone \ud800", "pair \ud83d\ude00"] * 3
+    expected = [small_ranks.encode(document).tolist() for document in documents]
+    for transcodes in (True, False):
+        monkeypatch.setattr(Placer, "_transcodes", lambda self, texts, answer=transcodes: answer)
+        for threads in (1, 2):
+            fresh = [document if isinstance(document, bytes) else (document + "x")[:-1] for document in documents]
+            sizes = [sys.getsizeof(document) for document in fresh]
+            assert small_ranks.encode_batch(fresh, num_threads=threads).tolist() == expected
+            if transcodes:
+                assert [sys.getsizeof(document) for document in fresh] == sizes
+    monkeypatch.undo()
+    assert small_ranks.encode_batch(documents).tolist() == expected
+    with pytest.raises(TypeError, match="at index 290 of the batch"):
+        small_ranks.encode_batch([*documents[:290], 5])
 
 
 @given(damaged() | st.binary(max_size=60))
@@ -268,7 +314,7 @@ def test_locating_a_list() -> None:
     documents = ["", "abc", "é中😀", "x" * 1000, b"bytes", b"", bytearray(b"b"), 5, "\ud800", None, ["a"]]
     count = len(documents)
     addresses, lengths, kinds = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int8)
-    total = text.locate_list(id(documents), count, address_of(addresses), address_of(lengths), address_of(kinds))
+    total = text.locate_list(id(documents), count, address_of(addresses), address_of(lengths), address_of(kinds), 0)
     for document, address, length, kind in zip(documents, addresses.tolist(), lengths.tolist(), kinds, strict=True):
         if isinstance(document, str) and document != "\ud800":
             assert kind == text.IS_STR

@@ -86,6 +86,7 @@ RESTLESS = 255
 
 # Stage 2: pretokens are keyed, prefetched and probed in groups of this many.
 GROUP = 128
+LARGE_GROUP = 256  # ... or of so many where one of the last was new: more are merged side by side; 512 are slower
 NARROW_KEY = 7  # longest pretoken in a narrow entry
 SHORT_KEY = 15  # longest pretoken that is its own key
 LONG_KEY = np.uint64(0xFF << 56)
@@ -107,9 +108,10 @@ SYMBOL_BITS = 21
 RANK_BITS = 22
 NO_RANK = np.uint32(0xFFFFFFFF)
 NO_SYMBOL = np.uint32((1 << SYMBOL_BITS) - 1)  # no pair with it has a rank
-LANES = 16  # short pretokens that are merged side by side ...
-LANE = 32  # ... and positions of each: of its up to 15 bytes, of one before and one after, and as many as are read
-LANES_BYTES = 10 * LANES * LANE + 8 * GROUP + 24 * LANES
+LANES = 16  # pretokens that are merged side by side, ...
+LANE_BYTES = 30  # ... the longest of them, ...
+LANE = 32  # ... and positions of each: of its bytes, of one before and one after
+LANES_BYTES = (11 * LANE + 24) * LANES + 4 * LARGE_GROUP
 MISSES_TOGETHER = 3  # in a group, from which on those of the next are merged so
 SHORT_MERGE = 64  # up to this many symbols a scan for the minimum beats a heap
 
@@ -198,8 +200,8 @@ TRIE_FIELDS = 16
 WORK_VIEW = 0  # address of the view
 WORK_STARTS = 1  # uint64[blocks + 1]: bitmap of pretoken starts
 WORK_POSITIONS = 3  # uint16[CHUNK_BYTES + 16]: the same as offsets from the walk's base
-WORK_KEYS = 5  # uint64[2 * GROUP]: low and high word of each pretoken's key
-WORK_PLACES = 7  # int64[GROUP]: where in the table the search for each begins
+WORK_KEYS = 5  # uint64[2 * LARGE_GROUP]: low and high word of each pretoken's key
+WORK_PLACES = 7  # int64[LARGE_GROUP]: where in the table the search for each begins
 WORK_TAIL = 9  # uint8[TAIL_BYTES]: the text's last bytes, then zeros
 WORK_PIECE = 11  # uint8[16]: the bytes of a short pretoken
 WORK_TABLE = 13  # uint64: four zeros, the narrow entries, then the wide ones
@@ -227,7 +229,7 @@ WORK_DONE = 43  # pretokens of a group looked up before a NEED_ status
 WORK_PIECES = 44  # statistics, since the scratch was made: pretokens seen ...
 WORK_MISSES = 45  # ... those not found in the cache ...
 WORK_MERGED_BYTES = 46  # ... and the bytes that were merged for them
-WORK_FROM_ARENA = 47  # pretokens of the last group with more than INLINE_IDS ids, most of them from the arena
+WORK_FROM_ARENA = 47  # 1 where a quarter of the last group, or of GROUP, had more ids than their entries hold
 WORK_RESUME = 48  # ... and the start of the first pretoken from there on that is not yet put out
 WORK_SEGMENT = 49  # where the text between two raw added tokens begins that holds WORK_POSITION
 WORK_TRIES_OFF = 50  # 1: raw added tokens are not looked for, 2: no added tokens are
@@ -305,6 +307,10 @@ TASK_FIELDS = 14
 CALL_IDS, CALL_OFFSETS, CALL_DOCUMENTS, CALL_TABLES = range(4)
 CALL_OUTPUT, CALL_CAPACITY, CALL_ENDS, CALL_RESULT = range(9, 13)
 CALL_FIELDS = 13
+
+# A row of a text whose UTF-8 is to be made: its characters, their number and the bytes of each; bytes, and where to.
+TEXT_CHARACTERS, TEXT_COUNT, TEXT_WIDTH, TEXT_SIZE, TEXT_PLACE = range(5)
+TEXT_FIELDS = 5
 
 AT_BEGINNING = -1
 MOST_POSITION = (1 << 16) - 1  # farthest that a position reaches from its window's begin

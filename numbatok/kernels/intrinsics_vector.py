@@ -294,9 +294,86 @@ def put_16_by_three(typingctx, target, target_index, source, source_index):
     return signature, codegen
 
 
-def _load_16(context, builder, array, args):
-    """The 16 elements of 32 bits from ``array[index]`` on, where ``args`` are the two, as a vector."""
-    pointer = element_pointer(context, builder, array, *args, 64)
+def _selects_bytes(context):
+    """Whether the target puts the bytes that a mask selects side by side in one instruction."""
+    return "+avx512vbmi2" in context.codegen().magic_tuple()[2].split(",")
+
+
+@intrinsic
+def selects_bytes(typingctx):
+    """Whether :func:`put_16_characters` does anything: a constant of the processor."""
+
+    def codegen(context, builder, signature, args):
+        return ir.Constant(I1, _selects_bytes(context))
+
+    return types.boolean(), codegen
+
+
+@intrinsic
+def put_16_characters(typingctx, target, target_index, source, source_index, skipped):
+    """Write 16 characters of ``source`` (uint8, uint16, uint32) but the first ``skipped`` as UTF-8; return their bytes.
+
+    64 bytes of ``target`` are written, those after the characters without meaning. Returns 0 where a surrogate or what
+    is no code point is among the 16, and always on a processor that has no instruction to put the bytes that a mask
+    selects side by side (AVX-512 VBMI2): of such a vector LLVM would make a branch for each byte.
+    """
+    signature = types.int64(target, types.int64, source, types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        if not _selects_bytes(context):
+            return ir.Constant(I64, 0)
+        itemsize = context.get_abi_sizeof(context.get_data_type(source.dtype))
+        given = ir.VectorType(context.get_data_type(source.dtype), 16)
+        lanes = ir.VectorType(I32, 16)
+        block = ir.VectorType(I8, 64)
+
+        def every(value):
+            return ir.Constant(lanes, [value] * 16)
+
+        read = element_pointer(context, builder, source, args[2], args[3], 16 * itemsize)
+        write = element_pointer(context, builder, target, args[0], args[1], 64)
+        points = builder.load(builder.bitcast(read, given.as_pointer()))
+        points.align = itemsize
+        points = builder.zext(points, lanes) if itemsize < 4 else points
+        # Each in its lane, first byte lowest: the six bits of each byte but the first, and above them its mark.
+        encoded, kept = points, every(0xFF)
+        for size, least, mark in ((2, 0x80, 0x80C0), (3, 0x800, 0x8080E0), (4, 0x10000, 0x808080F0)):
+            if least >> 8 * itemsize != 0:
+                continue
+            parts = builder.or_(builder.lshr(points, every(6 * (size - 1))), every(mark))
+            for place in range(1, size):
+                shift = 8 * place - 6 * (size - 1 - place)
+                moved = builder.shl(points, every(shift)) if shift >= 0 else builder.lshr(points, every(-shift))
+                parts = builder.or_(parts, builder.and_(moved, every(0x3F << 8 * place)))
+            is_longer = builder.icmp_unsigned(">=", points, every(least))
+            encoded = builder.select(is_longer, parts, encoded)
+            kept = builder.select(is_longer, every((1 << 8 * size) - 1), kept)
+        selected = builder.icmp_unsigned("!=", builder.bitcast(kept, block), ir.Constant(block, [0] * 64))
+        lane_bits = builder.shl(ir.Constant(I64, -1), builder.shl(args[4], ir.Constant(I64, 2)))
+        bits = builder.and_(builder.bitcast(selected, I64), lane_bits)
+        mask = builder.bitcast(bits, selected.type)
+        compress_type = ir.FunctionType(block, [block, block, mask.type])
+        compress = cgutils.get_or_insert_function(builder.module, compress_type, "llvm.x86.avx512.mask.compress.v64i8")
+        packed = builder.call(compress, [builder.bitcast(encoded, block), ir.Constant(block, [0] * 64), mask])
+        builder.store(packed, builder.bitcast(write, block.as_pointer())).align = 1
+        count_type = ir.FunctionType(I64, [I64])
+        count = cgutils.get_or_insert_function(builder.module, count_type, "llvm.ctpop.i64")
+        size = builder.call(count, [bits])
+        if itemsize == 1:
+            return size
+        wrong = builder.icmp_unsigned("<", builder.sub(points, every(0xD800)), every(0x800))
+        if itemsize == 4:
+            wrong = builder.or_(wrong, builder.icmp_unsigned(">", points, every(0x10FFFF)))
+        fine = builder.icmp_unsigned("==", builder.bitcast(wrong, I16), ir.Constant(I16, 0))
+        return builder.select(fine, size, ir.Constant(I64, 0))
+
+    return signature, codegen
+
+
+def _load_16(context, builder, array, args, first=0):
+    """The 16 elements of 32 bits from ``array[index + first]`` on, where ``args`` are the two, as a vector."""
+    index = builder.add(args[1], ir.Constant(I64, first))
+    pointer = element_pointer(context, builder, array, args[0], index, 64)
     values = builder.load(builder.bitcast(pointer, ir.VectorType(I32, 16).as_pointer()))
     values.align = 4
     return values
@@ -337,6 +414,19 @@ def least_of_16(typingctx, array, index):
 
     def codegen(context, builder, signature, args):
         return _least(builder, _load_16(context, builder, array, args))
+
+    return signature, codegen
+
+
+@intrinsic
+def least_of_32(typingctx, array, index):
+    """The smallest of the 32 elements from ``array[index]`` on (uint32)."""
+    signature = types.uint32(array, types.int64)
+
+    def codegen(context, builder, signature, args):
+        near = _load_16(context, builder, array, args)
+        far = _load_16(context, builder, array, args, 16)
+        return _least(builder, builder.select(builder.icmp_unsigned("<", near, far), near, far))
 
     return signature, codegen
 

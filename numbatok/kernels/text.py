@@ -41,6 +41,7 @@ from numbatok.kernels.jit import helper, kernel, method
 IS_STR = 0
 IS_BYTES = 1
 IS_NEITHER = 2  # another type, or a str with lone surrogates
+IS_CHARACTERS = 8  # and with it 1, 2 or 4: a non-ASCII str whose characters take so many bytes each
 AHEAD = 16  # items of a list whose headers are fetched ahead: 0.19 ms instead of 0.25 for 20,000 that are cold
 NOT_SHORT = -100  # encode_text: leave it to Python
 # Bytes up to which the GIL is kept: of 256, eight threads encode 630,000 texts a second then, else 360,000; and one
@@ -171,11 +172,24 @@ def locate_characters(object_id, work):
     return kind
 
 
-@kernel("int64(int64, int64, int64, int64, int64)", holding_gil=True)
-def locate_list(list_id, count, addresses, lengths, kinds):
+@helper
+def _locate_characters(object_id):
+    """What :func:`_locate` returns, but of a non-ASCII ``str`` the characters, and their number."""
+    address, count, width, is_ascii = characters_of_str(object_id)
+    if address == 0:
+        return _locate(object_id)
+    if is_ascii != 0:
+        return IS_STR, address, count
+    return IS_CHARACTERS | width, address, count
+
+
+@kernel("int64(int64, int64, int64, int64, int64, int64)", holding_gil=True)
+def locate_list(list_id, count, addresses, lengths, kinds, as_characters):
     """Address, bytes and kind of each item of a list, into int64[count], int64[count] and int8[count].
 
-    The kind is IS_STR, IS_BYTES or IS_NEITHER. Returns the number of bytes in all. 20,000 ``str`` take 0.2 ms.
+    The kind is IS_STR, IS_BYTES or IS_NEITHER. A non-ASCII ``str`` keeps its UTF-8, which is located, from then on;
+    unless ``as_characters`` is not 0: then it is its own characters, their number and IS_CHARACTERS with their width.
+    Returns the sum of the lengths. 20,000 ``str`` take 0.2 ms.
     """
     address_of = array_at(addresses, count, np.int64)
     length_of = array_at(lengths, count, np.int64)
@@ -188,7 +202,8 @@ def locate_list(list_id, count, addresses, lengths, kinds):
             item = list_item(list_id, i + AHEAD)
             prefetch(array_at(item, 1, np.uint8), 0)
             put(address_of, i + AHEAD, item)
-        kind, address, length = _locate(at(address_of, i))
+        item = at(address_of, i)
+        kind, address, length = _locate(item) if as_characters == 0 else _locate_characters(item)
         put(address_of, i, address)
         put(length_of, i, length)
         put(kind_of, i, np.int8(kind))

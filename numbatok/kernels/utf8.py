@@ -1,15 +1,34 @@
 """UTF-8: made of the characters that CPython keeps in a ``str``, one, two or four bytes each, and checked.
 
-It is made in steps of 64 or 16 characters where all take the same number of bytes, and without branches where they are
-mixed: a branch for each character is guessed wrong once a word in Russian. GB/s of UTF-8, beside CPython's own: English
-20 (3.4), German 2.4 (2.3), Russian 1.3 (0.9), Korean 1.5 (1.0), Chinese 1.5 (1.6).
+It is made in steps of 64 characters where all are ASCII, and of 16 where the processor can put the bytes that a mask
+selects side by side. On others in steps of 16 that take the same number of bytes each, and without branches where they
+are mixed: a branch for each character is guessed wrong once a word in Russian. GB/s of UTF-8 with that instruction,
+without it, and by CPython: English 5.8, 4.4, 2.2; German 4.4, 2.1, 1.5; Russian 8.1, 1.0, 0.9; Korean 6.1, 1.0, 0.7;
+Chinese 6.7, 1.1, 1.6.
 """
 
 import numpy as np
 
-from numbatok.kernels.dtypes import U64, ZERO
-from numbatok.kernels.intrinsics import array_at, at, load_u64, put, store_u64
-from numbatok.kernels.intrinsics_vector import equal_to, in_range, narrow_16, narrow_64, put_16_by_three
+from numbatok.kernels.dtypes import (
+    TEXT_CHARACTERS,
+    TEXT_COUNT,
+    TEXT_FIELDS,
+    TEXT_PLACE,
+    TEXT_SIZE,
+    TEXT_WIDTH,
+    U64,
+    ZERO,
+)
+from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, load_u64, put, set_field, store_u64
+from numbatok.kernels.intrinsics_vector import (
+    equal_to,
+    in_range,
+    narrow_16,
+    narrow_64,
+    put_16_by_three,
+    put_16_characters,
+    selects_bytes,
+)
 from numbatok.kernels.jit import helper, kernel
 
 _HIGH_BITS = np.uint64(0x8080808080808080)
@@ -49,6 +68,16 @@ def _transcode(source, target):
             i += 64
             used += 64
         stop = i + 64
+        while i < stop and i + 16 <= length and used + 64 <= room:
+            size = put_16_characters(target, used, source, i, 0)
+            if size == 0:
+                break
+            i += 16
+            used += size
+        if i < length and length - i < 16 <= length and used + 64 <= room:
+            size = put_16_characters(target, used, source, length - 16, 16 - (length - i))
+            if size != 0:
+                return used + size
         while i < stop and i + 17 <= length and used + 18 <= room:
             ascii_here = narrow_16(target, used, source, i)
             i += ascii_here
@@ -123,6 +152,29 @@ def transcode_utf8(characters, length, kind, output, capacity):
         return _size_of(wide) if output == 0 else _transcode(wide, target)
     widest = array_at(characters, length, np.uint32)
     return _size_of(widest) if output == 0 else _transcode(widest, target)
+
+
+@kernel("int64()")
+def transcodes_fast():
+    """1 on a processor that makes UTF-8 several times as fast as CPython does, or 0."""
+    return np.int64(selects_bytes())
+
+
+@kernel("int64(int64, int64, int64, int64, int64)")
+def transcode_texts(transcoder, rows, count, place, end):
+    """Write the UTF-8 of texts one after the other from address ``place`` on; all of it ends before ``end``.
+
+    ``rows`` is int64[count, TEXT_FIELDS], of which TEXT_PLACE and TEXT_SIZE are set: the size is -1 where a lone
+    surrogate is in a text. ``transcoder`` is the address of :func:`transcode_utf8`.
+    """
+    for number in range(count):
+        row = rows + 8 * TEXT_FIELDS * number
+        characters = (field(row, TEXT_CHARACTERS), field(row, TEXT_COUNT), field(row, TEXT_WIDTH))
+        size = call_kernel(transcoder, (*characters, place, end - place))
+        set_field(row, TEXT_PLACE, place)
+        set_field(row, TEXT_SIZE, size)
+        place += max(size, 0)
+    return np.int64(0)
 
 
 @helper
