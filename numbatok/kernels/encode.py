@@ -10,6 +10,7 @@ from numbatok.kernels.dtypes import (
     DISALLOWED,
     DROPPED_KEY,
     GROUP,
+    LARGE_GROUP,
     MISSED,
     MISSES_TOGETHER,
     MOST_POSITION,
@@ -126,17 +127,19 @@ def _encode_pretokens(view, work, text, length, base, offset, begin, count, used
         inside -= 1
     tail_base = length - min(length, TAIL_KEPT)
     while begin < count:
+        misses = field(work, WORK_MISSES)
+        missed_before = misses - field(work, WORK_MISSES_BEFORE)
+        most = LARGE_GROUP if missed_before > 0 and learner != 0 else GROUP
         if begin < inside:
-            group = min(GROUP, inside - begin)
+            group = min(most, inside - begin)
             call_kernel(keyer, (work, text, length, base, begin, group))
         else:
-            group = min(GROUP, count - begin)
+            group = min(most, count - begin)
             call_kernel(keyer, (work, field(work, WORK_TAIL), TAIL_BYTES, base - tail_base, begin, group))
         if drops:
             drop_keys(work, dropped, offset, begin, group)
-        misses = field(work, WORK_MISSES)
-        if misses - field(work, WORK_MISSES_BEFORE) >= MISSES_TOGETHER and learner != 0:
-            call_kernel(learner, (view, work, group))
+        if missed_before >= MISSES_TOGETHER and learner != 0:
+            call_kernel(learner, (view, work, text, length, base, begin, group))
         set_field(work, WORK_MISSES_BEFORE, misses)
         result = call_kernel(looker, (view, work, text, length, base, begin, group, used))
         if result < 0:

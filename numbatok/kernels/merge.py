@@ -152,6 +152,26 @@ def token_key(text, position, length):
 
 
 @helper
+def fetch_token(view, low, high):
+    """Fetch what :func:`may_be_token` reads of the key of a short pretoken, or of a longer one."""
+    hashed = key_hash(low, high)
+    prefetch(table(view, VIEW_TOKEN_SLOTS, np.uint32), np.int64(hashed >> U64(field(view, VIEW_TOKEN_SHIFT))))
+    bit = hashed >> U64(field(view, VIEW_TOKEN_FILTER_SHIFT))
+    prefetch(table(view, VIEW_TOKEN_FILTER, np.uint64), np.int64(bit >> _WORD_SHIFT))
+
+
+@helper
+def may_be_token(view, low, high):
+    """Whether the filter lets a key pass, as one of ten that are no token; fetches what :func:`find_token` reads."""
+    hashed = key_hash(low, high)
+    found = at(table(view, VIEW_TOKEN_SLOTS, np.uint32), hashed >> U64(field(view, VIEW_TOKEN_SHIFT)))
+    prefetch(table(view, VIEW_TOKEN_KEYS, np.uint64), 2 * max(np.int64(found) - 1, 0))
+    bit = hashed >> U64(field(view, VIEW_TOKEN_FILTER_SHIFT))
+    bits = table(view, VIEW_TOKEN_FILTER, np.uint64)
+    return at(bits, bit >> _WORD_SHIFT) >> (bit & _WORD_MASK) & ONE != ZERO
+
+
+@helper
 def find_token(view, low, high, text, position, length):
     """Symbol whose bytes are ``text[position : position + length]``, whose key is (low, high); or -1.
 
