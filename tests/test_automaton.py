@@ -11,10 +11,10 @@ import texts
 from cutting import Cutter, reference, reference_pieces
 from numbatok.errors import VocabularyError
 from numbatok.kernels import dtypes
-from numbatok.patterns import scanner
+from numbatok.patterns import compile, scanner
 from numbatok.patterns.compile import compile_rule
-from numbatok.patterns.rules import Split
-from test_patterns import CL100K, DEEPSEEK_V3, GPT2, LLAMA3, O200K, onig
+from numbatok.patterns.rules import Behavior, Split
+from test_patterns import CL100K, DEEPSEEK_V3, GPT2, LLAMA3, O200K, REAL, onig
 
 ALPHABET = "abc1 é"
 BEHAVIORS = ["isolated", "removed", "merged_with_previous", "merged_with_next", "contiguous"]
@@ -119,10 +119,10 @@ def test_more_random_patterns() -> None:
     check_random_patterns(2, 6000)
 
 
-@pytest.mark.parametrize("depth", range(scanner.DEEPEST_MEMORY + 1))
+@pytest.mark.parametrize("depth", scanner.DEPTHS)
 def test_any_memory_cuts_alike(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many characters a state remembers, what is read again gives the same pieces."""
-    monkeypatch.setattr(scanner, "DEEPEST_MEMORY", depth)
+    monkeypatch.setattr(scanner, "DEPTHS", range(depth, -1, -1))
     compile_rule.cache_clear()
     try:
         check_random_patterns(3 + depth, 120)
@@ -136,11 +136,103 @@ def test_any_memory_cuts_alike(depth: int, monkeypatch: pytest.MonkeyPatch) -> N
         compile_rule.cache_clear()
 
 
+def one_step_at_a_time(monkeypatch: pytest.MonkeyPatch, *rule: Split) -> Cutter:
+    """A cutter that runs each step over the pieces of the steps before, with a table of its own."""
+
+    def compile_one(matchers, splits, *arguments, **options):
+        return None if len(splits) > 1 else scanner.compile_scanner(matchers, splits, *arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compile, "compile_scanner", compile_one)
+        compile.compile_rule.cache_clear()
+        cutter = Cutter(*rule)
+    compile.compile_rule.cache_clear()
+    assert cutter.compiled.program[compile.PROGRAM_GROUPS] == len(rule)
+    return cutter
+
+
+def test_steps_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random rules of several steps cut alike whether their steps are in one table or in several."""
+    rng = random.Random(11)
+    compiled = together = 0
+    while compiled < 100:
+        rule = tuple(
+            Split(random_pattern(rng), rng.choice(BEHAVIORS), rng.random() < 0.3) for _ in range(rng.randint(2, 4))
+        )
+        try:
+            side_by_side = Cutter(*rule)
+        except VocabularyError:
+            continue
+        compiled += 1
+        together += side_by_side.compiled.program[compile.PROGRAM_GROUPS] < len(rule)
+        apart = one_step_at_a_time(monkeypatch, *rule)
+        for size in (*range(1, 20), 150, 400):
+            text = "".join(rng.choices(ALPHABET, k=size))
+            wanted = apart.pieces(text)
+            assert side_by_side.pieces(text) == wanted, (rule, text)
+            assert side_by_side.pieces(text, 1) == wanted, (rule, text)
+            assert apart.pieces(text, 1) == wanted, (rule, text)
+    assert together > 80
+
+
+@pytest.mark.parametrize("name", [name for name, rule in REAL.items() if len(rule) > 1])
+def test_real_steps_share_a_table(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that they take no longer than one; and with less memory, or one after the other, they cut alike."""
+    rule, rng = REAL[name], random.Random(name)
+    cutter, steps = Cutter(*rule), reference(*rule)
+    assert cutter.compiled.program[compile.PROGRAM_GROUPS] == 1
+    others = [one_step_at_a_time(monkeypatch, *rule)]
+    for depth in range(3):
+        monkeypatch.setattr(scanner, "DEPTHS", range(depth, -1, -1))
+        compile.compile_rule.cache_clear()
+        others.append(Cutter(*rule))
+    compile.compile_rule.cache_clear()
+    for size in (5, 20, 70, 200, 1000):
+        for _ in range(20):
+            text = texts.random_text(rng, size)
+            wanted = reference_pieces(steps, text)
+            for other in (cutter, *others):
+                assert other.pieces(text) == wanted, text
+                assert other.pieces(text, 2) == wanted, text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "behavior"),
+    [
+        (r"\p{L}+(?=\p{N})|\p{L}", "isolated"),
+        (r"\p{L}+(?=\p{N})", "contiguous"),
+        (r"\S+\n|\s", "merged_with_next"),
+        (r"(?:\p{L}\p{L})+\n|\p{L}", "isolated"),
+        (r"(?:\p{L}|\p{N})+!|\p{L}+\n|\p{N}", "removed"),
+    ],
+)
+def test_long_overruns(pattern: str, behavior: Behavior) -> None:
+    """Words of more characters than are remembered, of whom it is seen at their ends what they are."""
+    rng = random.Random(pattern)
+    rules = [
+        (onig(pattern, behavior),),
+        (onig(r"\p{N}"), onig(pattern, behavior)),
+        (onig(pattern, behavior), onig("a+b")),
+    ]
+    cutters = [(Cutter(*rule), reference(*rule)) for rule in rules]
+    for _ in range(60):
+        words = []
+        for _ in range(rng.choice((1, 3, 20))):
+            letters = rng.choice(("ab", "ab", "aé", "я", "a中😀"))
+            words.append("".join(rng.choices(letters, k=rng.randint(1, rng.choice((9, 30, 90))))) + rng.choice(" \n1!"))
+        text = "".join(words)
+        for cutter, steps in cutters:
+            wanted = reference_pieces(steps, text)
+            assert cutter.pieces(text) == wanted, text
+            assert cutter.pieces(text, 1) == wanted, text
+
+
 def test_random_sequences() -> None:
     """Rules of several steps, with every behaviour, against ``Sequence``."""
     rng = random.Random(6)
     patterns = [
         GPT2,
+        LLAMA3,
         r"\p{N}",
         r"\p{N}{1,3}",
         r"\p{P}",
@@ -228,7 +320,7 @@ def test_spellings_that_cut_alike() -> None:
 def test_tables_of_a_rule() -> None:
     """The shapes that the kernel relies on."""
     compiled = compile_rule((Split(O200K), Split(r"\p{N}", "removed")))
-    assert compiled.classes.shape == (dtypes.CLASS_TABLE_SIZE + 256,)
+    assert compiled.classes.shape == (dtypes.CLASS_TABLE_SIZE,)
     assert compiled.classes.dtype == np.uint8
     assert compiled.program.dtype == np.uint32
     assert compiled.drops

@@ -116,7 +116,7 @@ MISSES_TOGETHER = 3  # in a group, from which on those of the next are merged so
 SHORT_MERGE = 64  # up to this many symbols a scan for the minimum beats a heap
 
 # Fields of the view.
-VIEW_CLASSES = 0  # uint8[CLASS_TABLE_SIZE] and more: of mask walkers ALIKE_BYTES, of the table walker 256, of bytes
+VIEW_CLASSES = 0  # uint8[CLASS_TABLE_SIZE], and of mask walkers ALIKE_BYTES more
 VIEW_BYTE_SYMBOLS = 2  # uint32[256]: symbol of each byte
 VIEW_BYTE_PAIRS = 4  # uint32[65536]: rank of the pair of the bytes (b0 << 8 | b1), or NO_RANK
 VIEW_PAIRS = 6  # uint64[2^k]: open addressing, ALL_ONES is empty
@@ -240,7 +240,7 @@ WORK_LIST_COUNT = 63  # ... and how many
 WORK_RAW_MATCH = 64  # the next raw added token, or -1; its start, its stop, and where the search goes on
 WORK_MATCH = 68  # the same for the other added tokens, before that one
 WORK_RANDOM = 72  # state of the generator that dropout draws from
-WORK_MARKS = 73  # uint64: bitmap of (far state, position) from which an overrun is known to fail
+WORK_MARKS = 73  # uint64: bitmap of (far row, position) from which an overrun is known to fail
 WORK_LEFT = 75  # bytes that a call still goes through before it returns PAUSED
 WORK_UNTIL = 76  # byte offset in the document where a call ends that encodes a part of it, or NO_UNTIL
 WORK_COARSE = 77  # 1: walk only as far as the starts from which a fresh walk gives the same pieces
