@@ -46,6 +46,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("corpus_text", names or ["english.txt"], indirect=True)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of each vocabulary of the test data run one after the other, so that it is loaded once for all."""
+
+    def vocabulary(item: pytest.Item) -> str:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        return str(getattr(parameters.get("row"), "name", ""))
+
+    items.sort(key=vocabulary)
+
+
 @pytest.fixture
 def corpus_text(request: pytest.FixtureRequest) -> str:
     """The text of one file of the small corpus; documents are separated by a line ``<|endoftext|>``."""

@@ -381,7 +381,7 @@ def test_chunks_end_as_late_as_they_can(gpt2: Tokenizer, text: str, most: int, a
 @pytest.mark.parametrize("row", [row for row in vocabularies.ROWS if not row.refused], ids=lambda row: row.name)
 def test_real_vocabularies(row: vocabularies.Row) -> None:
     """All of them, over texts of the corpus: by brute force over a little, and chunks."""
-    tokenizer = Tokenizer(row.parts())
+    tokenizer = row.tokenizer()
     least = tokenizer.count("")
     for path in sorted((TEST_DATA / "corpus-small").rglob("*.txt"))[::3]:
         text = path.read_text(encoding="utf-8")[1_000:1_120]

@@ -300,7 +300,7 @@ def test_embedded_encodings(name):
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_real_vocabularies(row):
-    tokenizer = Tokenizer(row.parts())
+    tokenizer = row.tokenizer()
     for text in [*SAMPLES, "x ".join(list(tokenizer.special_tokens)[:3])]:
         display = tokenizer.show(text, limit=None)
         assert shown_ids(display) == tokenizer.encode(text, add_special_tokens=False).tolist()

@@ -77,7 +77,7 @@ def test_merges_in_their_order(small_merges: Tokenizer, text: str) -> None:
 @pytest.mark.parametrize("row", LOADED, ids=lambda row: row.name)
 def test_real_vocabularies(row: vocabularies.Row) -> None:
     """With normalizers, prefixes, byte tokens and unknown ones: the ids, and the table's tokens."""
-    tokenizer = Tokenizer(row.parts())
+    tokenizer = row.tokenizer()
     for text in [*SAMPLES, *list(tokenizer.special_tokens)[:2], "x".join(list(tokenizer.special_tokens)[:3])]:
         explained = tokenizer.explain(text)
         assert explained.ids.tolist() == tokenizer.encode(text, add_special_tokens=False).tolist()

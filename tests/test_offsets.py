@@ -18,7 +18,7 @@ import numbatok.normalizers as ours_of
 import small
 import texts
 import vocabularies
-from conftest import TEST_DATA, data_file
+from conftest import TEST_DATA
 from numbatok import TokenBatch, Tokenizer
 from test_added_flags import CONTENTS, FLAGS, NORMALIZERS, PIECES, both
 from test_model_options import EVERY_OPTION, random_model, random_pretoken
@@ -102,8 +102,7 @@ def generated(rng: random.Random, count: int, added: list[str]) -> list[str]:
 )
 def test_real_vocabularies(row: vocabularies.Row) -> None:
     """Every file: the small corpus, generated text, and pairs."""
-    reference = tokenizers.Tokenizer.from_str(data_file(f"vocab/{row.file}").decode())
-    ours = Tokenizer(row.parts())
+    ours, reference = row.tokenizer(), row.reference()._tokenizer
     rng = random.Random(row.name)
     samples = [
         path.read_text(encoding="utf-8")[:10_000] for path in sorted((TEST_DATA / "corpus-small").rglob("*.txt"))

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 import numbatok
 import small
 from numbatok import cli
-from numbatok.pipelines import InputError, encode_files, overlap, readers, sink, writers
+from numbatok.pipelines import InputError, encode_files, manifest, overlap, readers, sink, writers
 from numbatok.pipelines import run as run_module
 from numbatok.pipelines.blocks import Block, resized
 from numbatok.pipelines.manifest import digest_of
@@ -968,6 +968,31 @@ def test_what_goes_to_the_disk_meanwhile(tmp_path, small_ranks, monkeypatch, out
     numbatok.open_tokens(tmp_path / "out").verify()
     if output_format not in ("parquet", "arrow"):  # whose groups are others
         assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_no_shard_begins_before_the_first_manifest(tmp_path, small_ranks, monkeypatch):
+    """That goes to the disk while blocks are encoded; where it cannot be written, its error is the run's."""
+    path = write_input(tmp_path, "text", ["the first", "and the other"])
+    write = manifest.write
+    names = []
+
+    def slow(folder, name, content):
+        time.sleep(0.05)
+        names.append(sorted(os.listdir(folder)))
+        write(folder, name, content)
+
+    monkeypatch.setattr(manifest, "write", slow)
+    encode_files(small_ranks, path, tmp_path / "out", separator="\n")
+    assert names[0] == []
+    assert names[-1] == [manifest.UNFINISHED, "tokens-00000.bin", "tokens-00000.offsets.npy"]
+
+    def refused(folder, name, content):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder / name))
+
+    monkeypatch.setattr(manifest, "write", refused)
+    with pytest.raises(OSError, match="No space left"):
+        encode_files(small_ranks, path, tmp_path / "other", separator="\n")
+    assert os.listdir(tmp_path / "other") == []
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can mount a small file system")

@@ -64,7 +64,7 @@ def test_seams(chat: Tokenizer, token: str, first: int, second: int) -> None:
 @pytest.mark.parametrize("row", [row for row in vocabularies.ROWS if not row.refused], ids=lambda row: row.name)
 def test_every_special_token_as_hostile_text(row: vocabularies.Row) -> None:
     """No text of any vocabulary becomes a special token."""
-    tokenizer = Tokenizer(row.parts())
+    tokenizer = row.tokenizer()
     if not tokenizer.special_tokens:
         tokenizer = tokenizer.add_special_tokens(CHAT)
     specials = list(tokenizer.special_tokens)

@@ -74,7 +74,7 @@ def test_any_bytes(small_ranks, data: bytes) -> None:
 @pytest.mark.parametrize("row", [row for row in vocabularies.ROWS if not row.refused], ids=lambda row: row.name)
 def test_real_vocabularies(row: vocabularies.Row, skip: bool) -> None:
     """Ids of texts and random ids, with special tokens skipped or not."""
-    tokenizer = Tokenizer(row.parts())
+    tokenizer = row.tokenizer()
     rng = random.Random(row.name)
     known = [*tokenizer._vocabulary.ids.tolist(), *tokenizer._added.content_of]
     specials = list(tokenizer.special_tokens.values()) or known[:1]

@@ -157,7 +157,7 @@ def test_normalizers(name: str) -> None:
 @pytest.mark.parametrize("row", [row for row in vocabularies.ROWS if not row.refused], ids=lambda row: row.name)
 def test_real_vocabularies(row: vocabularies.Row) -> None:
     """Every file, with its template: the small corpus in parts, and added tokens in generated text."""
-    tokenizer = Tokenizer(row.parts())
+    tokenizer = row.tokenizer()
     rng = random.Random(row.name)
     added = [token.content for token in tokenizer.added_tokens]
     for path in sorted((TEST_DATA / "corpus-small").rglob("*.txt"))[::4]:

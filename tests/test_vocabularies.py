@@ -7,7 +7,7 @@ import pytest
 
 import vocabularies
 from conftest import TEST_DATA
-from numbatok import Tokenizer, VocabularyError
+from numbatok import VocabularyError
 
 BEGINNING = 6_000  # characters of each file; the slow test takes all
 LOADED = [row for row in vocabularies.ROWS if not row.refused]
@@ -21,7 +21,7 @@ def files() -> list[str]:
 
 def compare(row: vocabularies.Row, length: int | None) -> None:
     """The ids of both over the beginning of each file, with the template and without, and back to text."""
-    ours, reference = Tokenizer(row.parts()), row.reference()
+    ours, reference = row.tokenizer(), row.reference()
     options = {"allowed_special": ()} if row.kind != "tokenizer.json" else {}
     for text in files():
         for special, part in ((True, text[:length]), (False, text[:2000])):

@@ -171,7 +171,7 @@ JSON_ROWS = [row for row in vocabularies.ROWS if row.kind == "tokenizer.json" an
 @pytest.mark.parametrize("row", JSON_ROWS, ids=lambda row: row.name)
 def test_real_vocabularies(row: vocabularies.Row) -> None:
     """Words and windows with the normalizers, prefixes and templates of real files."""
-    ours, reference = Tokenizer(row.parts()), row.reference()._tokenizer
+    ours, reference = row.tokenizer(), row.reference()._tokenizer
     text = "It's the  naïve Über-test, 中国人 and 1000 more 🎉!\n It ends here" * 2
     document = [*text.split(" "), *list(ours.special_tokens)[:2]]
     rows = ours.encode_words([document, ["x"]], [["y z"], []])

@@ -4,6 +4,7 @@ python tests/vocabularies.py     # the table of tests/VOCABULARIES.md, some minu
 """
 
 import base64
+import functools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,23 +57,42 @@ class Row:
         specials = dict(self.special_tokens) if self.pattern else None
         return files.parse(data_file(f"vocab/{self.file}"), self.name, self.pattern, specials)
 
+    def tokenizer(self) -> Tokenizer:
+        """What numbatok makes of it, with caches that know nothing."""
+        tokenizer = _tokenizer(self)
+        tokenizer.clear_cache()
+        return tokenizer
+
     def reference(self) -> Any:
         """The reference's tokenizer: ``encode(text)`` gives a list of ids."""
-        content = data_file(f"vocab/{self.file}")
-        if self.kind == "tokenizer.json":
-            return _Encoder(tokenizers.Tokenizer.from_str(content.decode()))
-        if self.kind == "rank file":
-            ranks = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, content.splitlines())}
-            assert self.pattern is not None
-            return _Ranks(tiktoken.Encoding(self.name, pat_str=self.pattern, mergeable_ranks=ranks, special_tokens={}))
-        settings = json.loads(content)
-        config = settings["config"]
-        first = config["default_num_special_tokens"]
-        ranks = {
-            base64.b64decode(entry["token_bytes"]): entry["rank"] + first
-            for entry in settings["vocab"][: config["default_vocab_size"] - first]
-        }
-        return _Ranks(tiktoken.Encoding(self.name, pat_str=config["pattern"], mergeable_ranks=ranks, special_tokens={}))
+        return _reference(self)
+
+
+# Of the vocabulary that was asked for last: its tests run together, and loading it takes longer than most of them.
+
+
+@functools.lru_cache(maxsize=1)
+def _tokenizer(row: Row) -> Tokenizer:
+    return Tokenizer(row.parts())
+
+
+@functools.lru_cache(maxsize=1)
+def _reference(row: Row) -> Any:
+    content = data_file(f"vocab/{row.file}")
+    if row.kind == "tokenizer.json":
+        return _Encoder(tokenizers.Tokenizer.from_str(content.decode()))
+    if row.kind == "rank file":
+        ranks = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, content.splitlines())}
+        assert row.pattern is not None
+        return _Ranks(tiktoken.Encoding(row.name, pat_str=row.pattern, mergeable_ranks=ranks, special_tokens={}))
+    settings = json.loads(content)
+    config = settings["config"]
+    first = config["default_num_special_tokens"]
+    ranks = {
+        base64.b64decode(entry["token_bytes"]): entry["rank"] + first
+        for entry in settings["vocab"][: config["default_vocab_size"] - first]
+    }
+    return _Ranks(tiktoken.Encoding(row.name, pat_str=config["pattern"], mergeable_ranks=ranks, special_tokens={}))
 
 
 class _Encoder:

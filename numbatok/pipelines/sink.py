@@ -1,5 +1,7 @@
 """The sink: encoded blocks to shards, the account of what is in them, and where a run stands."""
 
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -83,6 +85,8 @@ class Sink:
         self._faults: list[Fault] = []
         self.place = Place()
         self.finished = False
+        #: The first manifest, on its way to the disk while the first blocks are encoded; no shard begins before.
+        self._beginning: Future[None] | None = None
         self._take_up(overwrite)
 
     def _take_up(self, overwrite: bool) -> None:
@@ -100,7 +104,9 @@ class Sink:
                     f"{strangers[0]}: is in the way, and no manifest lists it; name another folder, or pass "
                     "overwrite=True to remove such files"
                 )
-            self._save()
+            crew = ThreadPoolExecutor(1, "numbatok manifest")
+            self._beginning = crew.submit(self._save)
+            crew.shutdown(wait=False)
             return
         manifest.compare(folder, found, self._head)
         manifest.check_files(folder, found)
@@ -120,8 +126,15 @@ class Sink:
     def _save(self) -> None:
         manifest.write(self._folder, manifest.UNFINISHED, {**self._content(), "resume": self.place})
 
+    def _begun(self) -> None:
+        """Wait for the first manifest; OSError where it cannot be written."""
+        beginning, self._beginning = self._beginning, None
+        if beginning is not None:
+            beginning.result()
+
     def add(self, encoded: Encoded) -> None:
         """Write a block's ids."""
+        self._begun()
         block, batch = encoded.block, encoded.batch
         if block.part is not None:
             self._add_part(block, batch, encoded.part_bytes)
@@ -187,6 +200,7 @@ class Sink:
 
     def finish(self) -> None:
         """End the last shard, and give the manifest its name."""
+        self._begun()
         if self._shard is not None:
             if self._in_shard["documents"]:
                 self._end_shard()
@@ -198,6 +212,8 @@ class Sink:
 
     def discard(self) -> None:
         """Remove what is not whole; the whole shards stay, for a run that goes on."""
+        with suppress(OSError):
+            self._begun()
         if self._shard is not None:
             self._shard.discard()
 
