@@ -211,8 +211,9 @@ class PrefixCache:
         with self._engine.scratch() as scratch:
             scratch.set_actions(self._engine.everything_allowed)
             local = Bytes(self._engine, self._parts, scratch, data)
-            ids, _, place, tokens = local.encode_marking(0, local.size)
-            place, tokens = local.last_settled(ids, place, tokens, local.size)
+            traced = local.traced(0, local.size)
+            place, tokens = local.last_settled(traced.ids, *traced.settled, local.size)
+            ids = traced.ids.copy()
             settle(scratch)
         if place == 0:
             return None

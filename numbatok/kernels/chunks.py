@@ -1,228 +1,93 @@
 """A text cut into chunks of at most so many tokens: its ids with the places of its pieces, and the cuts.
 
 Of a part of the text, a *block*, the ids are known, and a bitmap of where its pieces begin. A record tells where these
-are (``BLOCK_...``). Where the tokens end is added up as it is asked for, from sums over groups of them. Where
+are (``BLOCK_...``). Where the tokens end is added up as it is asked for, from points a few hundred bytes apart. Where
 sentences, lines and paragraphs end is looked for where a chunk has to; to list all places took a quarter of a count.
 """
 
 import numpy as np
 
-from numbatok.kernels.cuts import FIRST_LEAD, LEADS
-from numbatok.kernels.dtypes import (
-    ALL_ONES,
-    CHUNK_BLOCKS,
-    CHUNK_BYTES,
-    DISALLOWED,
-    ONE,
-    PAUSED,
-    U64,
-    VIEW_CUTTER,
-    VIEW_ENCODER,
-    VIEW_LONGEST_ADDED,
-    VIEW_WALKER,
-    WORK_LEFT,
-    WORK_MATCH,
-    WORK_OUTPUT,
-    WORK_OUTPUT_USED,
-    WORK_POSITION,
-    WORK_RAW_MATCH,
-    WORK_STARTS,
-    WORK_VIEW,
-    ZERO,
-)
-from numbatok.kernels.intrinsics import (
-    array_at,
-    at,
-    call_kernel,
-    field,
-    leading_zeros,
-    put,
-    set_field,
-    table,
-    trailing_zeros,
-)
-from numbatok.kernels.intrinsics_vector import equal_to, in_range
+from numbatok.kernels.dtypes import ALL_ONES, ONE, U64, WORK_STARTS, ZERO
+from numbatok.kernels.intrinsics import array_at, at, field, leading_zeros, put, table, trailing_zeros
+from numbatok.kernels.intrinsics_vector import equal_to
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.pieces import walk_all
-from numbatok.kernels.starts import LOOK_AHEAD, is_set, last_start
+from numbatok.kernels.starts import is_set, last_start
 
 PIECES, SENTENCES, LINES, PARAGRAPHS = range(4)
-GROUP = 64  # tokens whose bytes are added up at once
 NEAR = 64  # bytes from a chunk's end beyond which its pieces are taken to be settled
 
 # Fields of a block.
 BLOCK_TEXT = 0  # address of the text
 BLOCK_BEGIN = 1  # byte offset in it where the block begins
-BLOCK_STOP = 2  # ... and where the last piece ends that is surely one
+BLOCK_STOP = 2  # ... and where it ends: there a piece begins, or the text ends
 BLOCK_IS_LAST = 3  # 1 where the text ends there
 BLOCK_IDS = 4  # uint32
-BLOCK_TOKENS = 6  # how many of them are before the stop
-BLOCK_SIZES = 7  # address of int32: the bytes of each id
-BLOCK_SUMS = 8  # int64: byte offset of every GROUP-th token
-BLOCK_BITMAP = 10  # uint64: a bit for each byte from the begin on, set where a piece begins
-BLOCK_LEVEL = 12  # the coarsest: PIECES to PARAGRAPHS
-BLOCK_LENGTH = 13  # bytes of the text
-BLOCK_FIELDS = 14
+BLOCK_SIZES = 6  # address of int32: the bytes of each id
+BLOCK_POINTS = 7  # int64[2 * points]: byte offsets from the begin on where pieces begin, and the ids before each
+BLOCK_BITMAP = 9  # uint64: a bit for each byte from the begin on, set where a piece begins
+BLOCK_LEVEL = 11  # the coarsest: PIECES to PARAGRAPHS
+BLOCK_LENGTH = 12  # bytes of the text
+BLOCK_FIELDS = 13
+
+POINT_PLACE, POINT_IDS = range(2)
 
 # What is told of a chunk.
 CHUNK_BEGIN, CHUNK_END, CHUNK_FOLLOWING, CHUNK_SETTLED, CHUNK_TOKENS, CHUNK_FIELDS = range(6)
 
 
 @helper
-def _copy_bits(source, count, target, offset):
-    """Set the first ``count`` bits of a bitmap in another, from bit ``offset`` on."""
-    for word in range((count + 63) >> 6):
-        bits = at(source, word)
-        if 64 * word + 64 > count:
-            bits &= (ONE << U64(count - 64 * word)) - ONE
-        place = (offset >> 6) + word
-        shift = U64(offset & 63)
-        put(target, place, at(target, place) | bits << shift)
-        if shift > ZERO:
-            put(target, place + 1, at(target, place + 1) | bits >> (U64(64) - shift))
-
-
-@helper
-def _may_be_cut(text, length, base, position):
-    """Whether a region may hold two characters that :func:`cuts.cut_unspanned` cuts between."""
-    before = ZERO
-    while base < position:
-        if base + 64 > length:
-            return True
-        leads = in_range(text + base, FIRST_LEAD, LEADS)
-        if leads & (leads << U64(3) | before >> U64(61)) != ZERO:
-            return True
-        before = leads
-        base += 64
-    return False
-
-
-@helper
-def _walk_again(view, work, text, length, base, position, stop):
-    """Mark the starts of a region again, which have been cut further since; the text goes on to ``stop``."""
-    reach = np.int64(CHUNK_BLOCKS)
-    while True:
-        blocks = min((stop - base + 63) >> 6, reach)
-        decided = call_kernel(field(view, VIEW_WALKER), (view, work, text, length, base, stop, blocks))
-        if decided >= position or decided < 0 or blocks < reach:
-            return
-        reach *= 4
-
-
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64)")
-def encode_marking(work, addresses, lengths, ends, sizes, bitmap, words, settled):
-    """Encode one document as :func:`encode.encode_documents` does, and mark where its pieces, and added tokens, begin.
-
-    Parameters
-    ----------
-    work, addresses, lengths, ends : as there
-    sizes : address of int32: the bytes of each id
-    bitmap : address of uint64[words], zeros before the first call; a word more than the document's bytes ask for
-    settled : address of int64[2], set to the last place met where a piece begins, whatever follows the document, and
-        how many ids there are before it
-
-    Returns how many ids, or a status as there.
-    """
-    view = field(work, WORK_VIEW)
-    text = at(array_at(addresses, 1, np.int64), 0)
-    length = at(array_at(lengths, 1, np.int64), 0)
-    widths = array_at(sizes, np.int64(1) << 32, np.int32)
-    target = array_at(bitmap, words, np.uint64)
-    starts = table(work, WORK_STARTS, np.uint64)
-    found = array_at(settled, 2, np.int64)
-    before = field(work, WORK_LEFT)
-    result = np.int64(PAUSED)
-    while result == PAUSED:
-        base = max(field(work, WORK_POSITION), 0)
-        used = field(work, WORK_OUTPUT_USED)
-        set_field(work, WORK_LEFT, 1)  # so it returns after each region, whose bitmap is there
-        result = call_kernel(field(view, VIEW_ENCODER), (work, addresses, lengths, ends, np.int64(1)))
-        position = length if result >= 0 else field(work, WORK_POSITION)
-        count = result if result >= 0 else field(work, WORK_OUTPUT_USED)
-        begin = position
-        if result == PAUSED:
-            begin = position - 1 + field(work, WORK_LEFT)
-        elif result == DISALLOWED:
-            break
-        # Up to the region there are added tokens, if anything.
-        ids = table(work, WORK_OUTPUT, np.uint32)
-        while base < begin and used < count:
-            put(target, base >> 6, at(target, base >> 6) | ONE << U64(base & 63))
-            base += np.int64(at(widths, np.int64(at(ids, used))))
-            used += 1
-        if position > begin:
-            if field(view, VIEW_CUTTER) != 0 and _may_be_cut(text, length, begin, position):
-                stop = length
-                for match in (WORK_RAW_MATCH, WORK_MATCH):  # the second is before the first
-                    if field(work, match) >= 0:
-                        stop = max(field(work, match + 1), begin)
-                _walk_again(view, work, text, length, begin, position, stop)
-            _copy_bits(starts, position - begin, target, begin)
-            # So far a window may have reached that was widened for one long piece, or an added token.
-            reach = max(np.int64(4 * CHUNK_BYTES), 16 * (position - begin)) + field(view, VIEW_LONGEST_ADDED)
-            if begin + reach + LOOK_AHEAD <= length:
-                put(found, 0, position)
-                put(found, 1, count)
-    set_field(work, WORK_LEFT, before)
-    return result
-
-
-@kernel("int64(int64, int64, int64, int64, int64)")
-def add_up_groups(ids, count, sizes, begin, sums):
-    """Write where every GROUP-th of ``count`` tokens begins, the first of which begins at ``begin``; return the end.
-
-    ``ids`` is the address of uint32[count], ``sizes`` that of int32, how many bytes each id has, ``sums`` that of
-    int64[count // GROUP + 1].
-    """
-    numbers = array_at(ids, count, np.uint32)
-    widths = array_at(sizes, np.int64(1) << 32, np.int32)
-    edges = array_at(sums, count // GROUP + 1, np.int64)
-    for group in range(count // GROUP):
-        put(edges, group, begin)
-        total = np.int32(0)
-        for i in range(GROUP * group, GROUP * group + GROUP):
-            total += at(widths, np.int64(at(numbers, i)))
-        begin += np.int64(total)
-    put(edges, count // GROUP, begin)
-    for i in range(count - count % GROUP, count):
-        begin += np.int64(at(widths, np.int64(at(numbers, i))))
-    return begin
-
-
-@helper
-def _place_after(block, count):
-    """Where the first ``count`` tokens of a block end."""
-    ids = table(block, BLOCK_IDS, np.uint32)
-    sizes = array_at(field(block, BLOCK_SIZES), np.int64(1) << 32, np.int32)
-    place = at(table(block, BLOCK_SUMS, np.int64), count // GROUP)
-    for i in range(count - count % GROUP, count):
-        place += np.int64(at(sizes, np.int64(at(ids, i))))
-    return place
-
-
-@helper
-def _last_at_most(values, count, limit):
-    """How many of ``values[:count]``, which rise, are at most ``limit``."""
-    low = np.int64(0)
-    high = count
-    while low < high:
+def _point_before(block, value, column, near):
+    """The last point of a block whose column is at most a value, or the first one; ``near`` is one to begin at."""
+    points = table(block, BLOCK_POINTS, np.int64)
+    count = len(points) >> 1
+    low, high, step = near, near + 1, np.int64(1)
+    if at(points, 2 * near + column) <= value:
+        while high < count and at(points, 2 * high + column) <= value:
+            low = high
+            step <<= 1
+            high = low + step
+        high = min(high, count)
+    else:
+        high = near
+        low = near - 1
+        while low > 0 and at(points, 2 * low + column) > value:
+            high = low
+            step <<= 1
+            low = high - step
+        low = max(low, 0)
+    while high - low > 1:
         middle = (low + high) >> 1
-        if at(values, middle) <= limit:
-            low = middle + 1
+        if at(points, 2 * middle + column) <= value:
+            low = middle
         else:
             high = middle
     return low
 
 
 @helper
-def _tokens_before(block, place):
-    """How many tokens of a block end at or before a place."""
+def _place_after(block, count, near):
+    """(place, point): where the first ``count`` tokens of a block end, and the last point before."""
     ids = table(block, BLOCK_IDS, np.uint32)
+    points = table(block, BLOCK_POINTS, np.int64)
     sizes = array_at(field(block, BLOCK_SIZES), np.int64(1) << 32, np.int32)
-    sums = table(block, BLOCK_SUMS, np.int64)
-    group = max(_last_at_most(sums, len(sums), place) - 1, 0)
-    end = at(sums, group)
-    count = GROUP * group
+    near = _point_before(block, count, POINT_IDS, near)
+    place = field(block, BLOCK_BEGIN) + at(points, 2 * near)
+    for i in range(at(points, 2 * near + POINT_IDS), count):
+        place += np.int64(at(sizes, np.int64(at(ids, i))))
+    return place, near
+
+
+@helper
+def _tokens_before(block, place, near):
+    """How many tokens of a block end at or before a place; ``near`` is a point to begin at."""
+    ids = table(block, BLOCK_IDS, np.uint32)
+    points = table(block, BLOCK_POINTS, np.int64)
+    sizes = array_at(field(block, BLOCK_SIZES), np.int64(1) << 32, np.int32)
+    origin = field(block, BLOCK_BEGIN)
+    near = _point_before(block, place - origin, POINT_PLACE, near)
+    end = origin + at(points, 2 * near)
+    count = at(points, 2 * near + POINT_IDS)
     while count < len(ids):
         end += np.int64(at(sizes, np.int64(at(ids, count))))
         if end > place:
@@ -234,7 +99,7 @@ def _tokens_before(block, place):
 @kernel("int64(int64, int64)")
 def tokens_before(block, place):
     """How many tokens of a block, at the address ``block``, end at or before a byte offset."""
-    return _tokens_before(block, place)
+    return _tokens_before(block, place, np.int64(0))
 
 
 @helper
@@ -271,7 +136,7 @@ def _same_starts(work, block, bit, width):
 
 @helper
 def _settle(work, block, begin, end):
-    """(place, tokens): up to where the tokens of the chunk ``begin`` to ``end`` are the block's, and how many.
+    """Up to where the pieces of the chunk ``begin`` to ``end`` are the block's, or ``begin``.
 
     A chunk that begins with a piece has the block's pieces up to a few before its end. Those are walked anew, as the
     text ends after them: where they are the same, so are all tokens.
@@ -280,18 +145,18 @@ def _settle(work, block, begin, end):
     origin = field(block, BLOCK_BEGIN)
     limit = end - NEAR - origin
     if limit <= 0 or not is_set(bitmap, begin - origin):
-        return begin, np.int64(0)
+        return begin
     bit = last_start(bitmap, limit)
     for _ in range(2):
         if bit > 0:
             bit = last_start(bitmap, bit - 1)
-    if origin + bit <= begin:
-        return begin, np.int64(0)
     place = origin + bit
+    if place <= begin:
+        return begin
     stop = field(block, BLOCK_STOP)
     if (end == stop or is_set(bitmap, end - origin)) and _same_starts(work, block, bit, end - place):
-        place = end
-    return place, _tokens_before(block, place) - _tokens_before(block, begin)
+        return end
+    return place
 
 
 @helper
@@ -435,7 +300,7 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
 
     Returns how many chunks. They end where no further one can be cut: at the end, or before a stretch without places.
     """
-    tokens = field(block, BLOCK_TOKENS)
+    tokens = field(block, BLOCK_IDS + 1)
     bitmap = table(block, BLOCK_BITMAP, np.uint64)
     origin = field(block, BLOCK_BEGIN)
     stop = field(block, BLOCK_STOP)
@@ -443,16 +308,17 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
     text, length = field(block, BLOCK_TEXT), field(block, BLOCK_LENGTH)
     chunks = array_at(output, CHUNK_FIELDS * most, np.int64)
     used = np.int64(0)
+    near = np.int64(0)  # the point before the last chunk's end
     while used < most and tokens > 0:
-        before = _tokens_before(block, begin)
+        before = _tokens_before(block, begin, near)
         if before + budget > tokens and not is_last:
             break
-        end = np.int64(-1)
+        end = stop
         level = field(block, BLOCK_LEVEL)
-        if before + budget >= tokens and is_last:
-            end = stop
-        else:
-            limit = min(_place_after(block, before + budget), stop)
+        if before + budget < tokens or not is_last:
+            limit, near = _place_after(block, before + budget, near)
+            limit = min(limit, stop)
+            end = np.int64(-1)
             while level > PIECES:
                 end = _last_cut(text, length, done, limit, level)
                 if end >= 0:
@@ -464,21 +330,28 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
             break
         following = end
         if overlap > 0 and end < stop:
-            back = _tokens_before(block, end) - overlap
-            floor = max((_place_after(block, back) if back > 0 else np.int64(0)) - 1, begin)
+            back = _tokens_before(block, end, near) - overlap
+            floor = begin
+            if back > 0:
+                place, _ = _place_after(block, back, near)
+                floor = max(place - 1, begin)
             if level > PIECES:
                 place = _first_cut(text, length, floor, end, level)
                 if place >= 0:
                     following = place
             else:
                 following = origin + _start_after(bitmap, floor + 1 - origin, end - origin)
-        settled, known = _settle(work, block, begin, end)
+        settled = _settle(work, block, begin, end)
         chunk = CHUNK_FIELDS * used
         put(chunks, chunk + CHUNK_BEGIN, begin)
         put(chunks, chunk + CHUNK_END, end)
         put(chunks, chunk + CHUNK_FOLLOWING, following)
         put(chunks, chunk + CHUNK_SETTLED, settled)
-        put(chunks, chunk + CHUNK_TOKENS, known)
+        put(
+            chunks,
+            chunk + CHUNK_TOKENS,
+            _tokens_before(block, settled, near) - before if settled > begin else np.int64(0),
+        )
         used += 1
         if is_last and end >= stop:
             break
