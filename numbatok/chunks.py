@@ -91,7 +91,7 @@ class Chunks:
         )
         for field, array in tables:
             record[field], record[field + 1] = address_of(array), array.size
-        record[chunks.BLOCK_SIZES] = address_of(text.sizes)
+        record[chunks.BLOCK_SIZES], record[chunks.BLOCK_ADDED] = address_of(text.sizes), address_of(text.is_added)
         record[chunks.BLOCK_LEVEL], record[chunks.BLOCK_LENGTH] = self._level, text.size
         return _Block(record, traced)
 
@@ -126,7 +126,7 @@ class Chunks:
         False where the block holds too little for that.
         """
         traced = block.traced
-        if not traced.is_done and block.tokens_before(self._begin) + self._room > traced.count:
+        if not traced.is_done and block.tokens_before(self._begin) + self._room > traced.total:
             return False
         for begin in dict.fromkeys((self._begin, self._done)):
             self._begin = begin
@@ -160,12 +160,14 @@ class Chunks:
             self._done, self._begin = int(made[-1, 1]), int(made[-1, 2])
 
     def _counted(self, made: npt.NDArray[np.int64]) -> Places:
-        """How many tokens each chunk has by itself: what is not settled of it is counted."""
-        ends, settled = made[:, chunks.CHUNK_END], made[:, chunks.CHUNK_SETTLED]
+        """How many tokens each chunk has by itself: what is not settled of it, at its ends, is counted."""
         counts = made[:, chunks.CHUNK_TOKENS].copy()
-        open_ = np.flatnonzero(settled < ends)
-        if len(open_):
-            counts[open_] += self._text.count(settled[open_], ends[open_])
+        begins = made[:, [chunks.CHUNK_BEGIN, chunks.CHUNK_LAST]]
+        sizes = made[:, [chunks.CHUNK_FIRST, chunks.CHUNK_END]] - begins
+        which, side = np.nonzero(sizes)
+        if len(which):
+            begin = begins[which, side]
+            np.add.at(counts, which, self._text.count(begin, begin + sizes[which, side]))
         return counts
 
 

@@ -58,7 +58,7 @@ class Traced(NamedTuple):
     Attributes
     ----------
     begin, end : where it begins, and up to where it was encoded: there a piece begins, or the part ends
-    count, is_done : how many ids, and whether they are all
+    total, is_done : how many ids, and whether they are all
     ids : these; none where they were counted only
     starts : a bit for each byte, set where a piece begins; empty where ids were counted only
     points : int64[n, 2]: places where pieces begin, from ``begin`` on, and how many ids are before each
@@ -67,7 +67,7 @@ class Traced(NamedTuple):
 
     begin: int
     end: int
-    count: int
+    total: int
     is_done: bool
     ids: Ids
     starts: npt.NDArray[np.uint64]
@@ -90,7 +90,7 @@ class Bytes:
         self.engine, self.scratch = engine, scratch
         facts = facts_of(engine, parts)
         assert facts.sizes is not None
-        self.sizes, self._is_added = facts.sizes, facts.is_added
+        self.sizes, self.is_added = facts.sizes, facts.is_added
         self.longest, self.longest_added = facts.longest, facts.longest_added
         self._places = np.empty(0, np.int64)
         self._points: npt.NDArray[np.int64] | None = None  # of the last trace ...
@@ -235,7 +235,7 @@ class Bytes:
 
     def added_tokens(self, ids: Ids, ends: Places) -> Places:
         """int64[tokens, 2]: where those of the tokens that are added ones begin and end."""
-        which = np.flatnonzero(self._is_added[ids]) if self.longest_added else ()
+        which = np.flatnonzero(self.is_added[ids]) if self.longest_added else ()
         if not len(which):
             return NO_PLACES
         return np.stack([ends[which] - self.sizes[ids[which]], ends[which]], axis=1)

@@ -7,7 +7,7 @@ sentences, lines and paragraphs end is looked for where a chunk has to; to list 
 
 import numpy as np
 
-from numbatok.kernels.dtypes import ALL_ONES, ONE, U64, WORK_STARTS, ZERO
+from numbatok.kernels.dtypes import ALL_ONES, ONE, TRACE_STEP, U64, VIEW_COARSE, WORK_STARTS, WORK_VIEW, ZERO
 from numbatok.kernels.intrinsics import array_at, at, field, leading_zeros, put, table, trailing_zeros
 from numbatok.kernels.intrinsics_vector import equal_to
 from numbatok.kernels.jit import helper, kernel
@@ -28,12 +28,13 @@ BLOCK_POINTS = 7  # int64[2 * points]: byte offsets from the begin on where piec
 BLOCK_BITMAP = 9  # uint64: a bit for each byte from the begin on, set where a piece begins
 BLOCK_LEVEL = 11  # the coarsest: PIECES to PARAGRAPHS
 BLOCK_LENGTH = 12  # bytes of the text
-BLOCK_FIELDS = 13
+BLOCK_ADDED = 13  # address of uint8: whether each id is an added token
+BLOCK_FIELDS = 14
 
 POINT_PLACE, POINT_IDS = range(2)
 
 # What is told of a chunk.
-CHUNK_BEGIN, CHUNK_END, CHUNK_FOLLOWING, CHUNK_SETTLED, CHUNK_TOKENS, CHUNK_FIELDS = range(6)
+CHUNK_BEGIN, CHUNK_END, CHUNK_FOLLOWING, CHUNK_FIRST, CHUNK_LAST, CHUNK_TOKENS, CHUNK_FIELDS = range(7)
 
 
 @helper
@@ -72,10 +73,10 @@ def _place_after(block, count, near):
     points = table(block, BLOCK_POINTS, np.int64)
     sizes = array_at(field(block, BLOCK_SIZES), np.int64(1) << 32, np.int32)
     near = _point_before(block, count, POINT_IDS, near)
-    place = field(block, BLOCK_BEGIN) + at(points, 2 * near)
+    total = np.int32(0)  # in 64 bits it takes twice as long
     for i in range(at(points, 2 * near + POINT_IDS), count):
-        place += np.int64(at(sizes, np.int64(at(ids, i))))
-    return place, near
+        total += at(sizes, np.int64(at(ids, i)))
+    return field(block, BLOCK_BEGIN) + at(points, 2 * near) + np.int64(total), near
 
 
 @helper
@@ -93,6 +94,19 @@ def _tokens_before(block, place, near):
         if end > place:
             break
         count += 1
+    return count
+
+
+@helper
+def _tokens_up_to(block, place, end, count, near):
+    """:func:`_tokens_before`, where ``count`` of them end at ``end``, at or after the place."""
+    if end - place > TRACE_STEP:
+        return _tokens_before(block, place, near)
+    ids = table(block, BLOCK_IDS, np.uint32)
+    sizes = array_at(field(block, BLOCK_SIZES), np.int64(1) << 32, np.int32)
+    while end > place:
+        count -= 1
+        end -= np.int64(at(sizes, np.int64(at(ids, count))))
     return count
 
 
@@ -114,49 +128,113 @@ def _start_after(bitmap, bit, stop):
 
 
 @helper
-def _same_starts(work, block, bit, width):
-    """Whether the ``width`` bytes of a block from ``bit`` on have the same pieces by themselves."""
+def _starts_in(bitmap, bit, width):
+    """The bits of a bitmap from ``bit`` on as a word, of which the lowest ``width``, or all 64, are meant."""
+    word, shift = bit >> 6, U64(bit & 63)
+    bits = at(bitmap, word) >> shift
+    if shift > ZERO:
+        bits |= at(bitmap, word + 1) << (U64(64) - shift)
+    return bits if width >= 64 else bits & ((ONE << U64(width)) - ONE)
+
+
+@helper
+def _alike(work, block, bit, width):
+    """How many of the ``width`` bytes of a block from ``bit`` on have the same starts by themselves, up to the first
+    that has not.
+    """
     bitmap = table(block, BLOCK_BITMAP, np.uint64)
     starts = table(work, WORK_STARTS, np.uint64)
     blocks = (width + 63) >> 6
     if walk_all(work, field(block, BLOCK_TEXT) + field(block, BLOCK_BEGIN) + bit, width, blocks) < 0:
-        return False
-    shift = U64(bit & 63)
+        return np.int64(0)
     for word in range(blocks):
-        there = at(bitmap, (bit >> 6) + word) >> shift
-        if shift > ZERO:
-            there |= at(bitmap, (bit >> 6) + word + 1) << (U64(64) - shift)
-        differ = there ^ at(starts, word)
-        if 64 * word + 64 > width:
-            differ &= (ONE << U64(width - 64 * word)) - ONE
+        rest = width - 64 * word
+        differ = _starts_in(bitmap, bit + 64 * word, rest) ^ _starts_in(starts, 64 * word, rest)
         if differ != ZERO:
-            return False
-    return True
+            return 64 * word + np.int64(trailing_zeros(differ))
+    return width
 
 
 @helper
-def _settle(work, block, begin, end):
-    """Up to where the pieces of the chunk ``begin`` to ``end`` are the block's, or ``begin``.
+def _end_settled(work, block, begin, end):
+    """Up to where a chunk that ends at ``end`` has the block's pieces, if it has them at ``begin``.
 
-    A chunk that begins with a piece has the block's pieces up to a few before its end. Those are walked anew, as the
-    text ends after them: where they are the same, so are all tokens.
+    It has them up to a few before its end. Those are walked anew, as the text ends after them: where they are the same,
+    so are all tokens.
     """
     bitmap = table(block, BLOCK_BITMAP, np.uint64)
     origin = field(block, BLOCK_BEGIN)
     limit = end - NEAR - origin
-    if limit <= 0 or not is_set(bitmap, begin - origin):
+    if limit <= begin - origin:
         return begin
     bit = last_start(bitmap, limit)
     for _ in range(2):
         if bit > 0:
             bit = last_start(bitmap, bit - 1)
-    place = origin + bit
-    if place <= begin:
+    if origin + bit <= begin:
         return begin
-    stop = field(block, BLOCK_STOP)
-    if (end == stop or is_set(bitmap, end - origin)) and _same_starts(work, block, bit, end - place):
+    width = end - origin - bit
+    same = _alike(work, block, bit, width)
+    if same == width and (end == field(block, BLOCK_STOP) or is_set(bitmap, end - origin)):
         return end
-    return place
+    return origin + last_start(bitmap, bit + max(same - 1, 0))
+
+
+@helper
+def _has_added(block, token, size):
+    """Whether an added token is among those from number ``token`` on, one at least, that make up ``size`` bytes."""
+    ids = table(block, BLOCK_IDS, np.uint32)
+    sizes = array_at(field(block, BLOCK_SIZES), np.int64(1) << 32, np.int32)
+    is_added = array_at(field(block, BLOCK_ADDED), np.int64(1) << 32, np.uint8)
+    while token < len(ids) and size >= 0:
+        if at(is_added, np.int64(at(ids, token))) != 0:
+            return True
+        size -= np.int64(at(sizes, np.int64(at(ids, token))))
+        token += 1
+    return False
+
+
+@helper
+def _begin_settled(work, block, begin, end, before):
+    """The first place from which on a chunk has the block's pieces, where it can be counted in two parts; or ``end``.
+
+    That is ``begin`` if a piece begins there. Else the chunk's pieces are walked until one begins with one of the
+    block's, if those before it are the same as if the text ended there. ``before`` tokens end at or before ``begin``.
+    """
+    bitmap = table(block, BLOCK_BITMAP, np.uint64)
+    starts = table(work, WORK_STARTS, np.uint64)
+    bit = begin - field(block, BLOCK_BEGIN)
+    if is_set(bitmap, bit):
+        return begin
+    length = field(block, BLOCK_LENGTH) - begin
+    # What the added tokens around are is not asked here: there are none. A text that ends soon would decide, too.
+    if end - begin < 4 * NEAR or _has_added(block, before, 4 * NEAR):
+        return end
+    text = field(block, BLOCK_TEXT) + begin
+    if walk_all(work, text, length, np.int64(2)) < 2 * NEAR:
+        return end
+    first, second = at(starts, 0), at(starts, 1)
+    both_first = first & _starts_in(bitmap, bit, np.int64(64))
+    both_second = second & _starts_in(bitmap, bit + 64, np.int64(64))
+    for _ in range(4):
+        if both_first != ZERO:
+            width = np.int64(trailing_zeros(both_first))
+            both_first &= both_first - ONE
+        elif both_second != ZERO:
+            width = 64 + np.int64(trailing_zeros(both_second))
+            both_second &= both_second - ONE
+        else:
+            break
+        if walk_all(work, text, width, (width + 63) >> 6) < 0:
+            break
+        differ = first ^ at(starts, 0)
+        if width < 64:
+            differ &= (ONE << U64(width)) - ONE
+        elif width > 64:
+            differ |= _starts_in(starts, np.int64(64), width - 64) ^ (second & ((ONE << U64(width - 64)) - ONE))
+        if differ == ZERO:
+            return begin + width
+    return end
 
 
 @helper
@@ -296,7 +374,7 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
     done : up to where the text is covered; the first chunk ends after it
     overlap : most tokens of a chunk that the next one repeats, from a place of the level on that it was cut at
     output : address of int64[most, CHUNK_FIELDS], set to begin, end and the next one's begin of each chunk, and
-        to the place up to which the block's tokens are its own, and their number
+        to the places from which and up to which the block's tokens are its own, and how many these are
 
     Returns how many chunks. They end where no further one can be cut: at the end, or before a stretch without places.
     """
@@ -306,18 +384,20 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
     stop = field(block, BLOCK_STOP)
     is_last = field(block, BLOCK_IS_LAST) != 0
     text, length = field(block, BLOCK_TEXT), field(block, BLOCK_LENGTH)
+    is_fine = field(field(work, WORK_VIEW), VIEW_COARSE) == 0
     chunks = array_at(output, CHUNK_FIELDS * most, np.int64)
     used = np.int64(0)
-    near = np.int64(0)  # the point before the last chunk's end
+    near = np.int64(0)  # a point not far before the next chunk's begin
+    before = _tokens_before(block, begin, near)
     while used < most and tokens > 0:
-        before = _tokens_before(block, begin, near)
         if before + budget > tokens and not is_last:
             break
         end = stop
         level = field(block, BLOCK_LEVEL)
+        limit, most_tokens = stop, tokens
         if before + budget < tokens or not is_last:
-            limit, near = _place_after(block, before + budget, near)
-            limit = min(limit, stop)
+            most_tokens = before + budget
+            limit, near = _place_after(block, most_tokens, near)
             end = np.int64(-1)
             while level > PIECES:
                 end = _last_cut(text, length, done, limit, level)
@@ -328,9 +408,10 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
                 end = origin + last_start(bitmap, limit - origin)
         if end <= done:
             break
+        tokens_there = _tokens_up_to(block, end, limit, most_tokens, near)
         following = end
         if overlap > 0 and end < stop:
-            back = _tokens_before(block, end, near) - overlap
+            back = tokens_there - overlap
             floor = begin
             if back > 0:
                 place, _ = _place_after(block, back, near)
@@ -341,20 +422,27 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
                     following = place
             else:
                 following = origin + _start_after(bitmap, floor + 1 - origin, end - origin)
-        settled = _settle(work, block, begin, end)
+        first = last = begin
+        known = np.int64(0)
+        if is_fine:
+            first = _begin_settled(work, block, begin, end, before)
+            last = _end_settled(work, block, first, end)
+        if last > first:
+            known = _tokens_up_to(block, last, limit, most_tokens, near)
+            known -= before if first == begin else _tokens_before(block, first, near)
+        else:
+            first = last = begin
         chunk = CHUNK_FIELDS * used
         put(chunks, chunk + CHUNK_BEGIN, begin)
         put(chunks, chunk + CHUNK_END, end)
         put(chunks, chunk + CHUNK_FOLLOWING, following)
-        put(chunks, chunk + CHUNK_SETTLED, settled)
-        put(
-            chunks,
-            chunk + CHUNK_TOKENS,
-            _tokens_before(block, settled, near) - before if settled > begin else np.int64(0),
-        )
+        put(chunks, chunk + CHUNK_FIRST, first)
+        put(chunks, chunk + CHUNK_LAST, last)
+        put(chunks, chunk + CHUNK_TOKENS, known)
         used += 1
         if is_last and end >= stop:
             break
+        before = tokens_there if following == end else _tokens_before(block, following, near)
         begin = following
         done = end
     return used
