@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from numbatok.calls import Call
-from numbatok.chunks import LEVELS, Chunks, character_numbers, whole_chunks
+from numbatok.chunks import LEVELS, Chunks, whole_chunks
 from numbatok.counting import Bytes, Whole, is_local, settle
 from numbatok.errors import DisallowedToken
 from numbatok.kernels import dtypes
@@ -147,8 +147,22 @@ def truncate(
         local = Bytes(engine, parts, scratch, data)
         place = Prefix(local).longest_within(room) if side == "right" else Suffix(local).longest_within(room)
         settle(scratch)
-    number = place if source.text.isascii() else int(character_numbers(data, np.array([place], np.int64))[0])
-    return source.text[:number] if side == "right" else source.text[number:]
+    span = (0, place) if side == "right" else (place, len(data))
+    if span == (0, len(data)):
+        return source.text
+    texts, _ = _slices(source, np.array([span], np.int64))
+    return texts[0]
+
+
+def _slices(source: Source, spans: npt.NDArray[np.int64]) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """(the parts of a text, where they begin and end in characters), from where they do in bytes."""
+    texts: list[str] = []
+    numbers = np.empty_like(spans)
+    data = address_of(source.data), len(source.data)
+    places = address_of(spans), len(spans), address_of(numbers)
+    if slice_text(id(source.text), *data, *places, id(texts)) < 0:
+        raise MemoryError("there is no room for the parts of the text")
+    return texts, numbers
 
 
 def chunk(
@@ -177,15 +191,11 @@ def chunk(
             settle(scratch)
     else:
         spans, counts = whole_chunks(Whole(engine, parts, text, actions), data, room, overlap, levels)
-    places = np.empty_like(spans)
     counts = overhead.added + overhead.times * counts
     make = functools.partial(tuple.__new__, Chunk)  # a quarter of the time of Chunk(...)
 
     def work() -> list[Chunk]:
-        texts: list[str] = []
-        arguments = id(text), address_of(data), address_of(spans), len(spans), address_of(places), id(texts)
-        if slice_text(*arguments) < 0:
-            raise MemoryError("there is no room for the chunks' texts")
+        texts, places = _slices(source, spans)
         return list(map(make, zip(*places.T.tolist(), texts, counts.tolist(), strict=True)))
 
     return without_collection(work)

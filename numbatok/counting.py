@@ -74,6 +74,12 @@ class Traced(NamedTuple):
     points: npt.NDArray[np.int64]
     settled: tuple[int, int]
 
+    @property
+    def points_in_text(self) -> npt.NDArray[np.int64]:
+        """The points, their places from the text's begin on, in a new array."""
+        points: npt.NDArray[np.int64] = np.add(self.points, (self.begin, 0))
+        return points
+
     def before(self, count: int) -> tuple[int, int]:
         """The last of the points with at most so many ids before it: (place, ids before)."""
         place, known = self.points[max(int(np.searchsorted(self.points[:, 1], count, side="right")) - 1, 0)].tolist()

@@ -117,7 +117,7 @@ def _trace_starts(trace, starts, base, end):
 
 @helper
 def _trace_point(trace, place, used):
-    """Note in a trace that a pretoken begins at a place, with ``used`` ids in the output before it."""
+    """Note in a trace that a scan may begin at a place, with ``used`` ids in the output before it."""
     points = table(trace, TRACE_POINTS, np.int64)
     last = field(trace, TRACE_USED) - 1
     if place >= at(points, 2 * last) + TRACE_STEP:
@@ -168,7 +168,7 @@ def _encode_pretokens(view, work, text, length, base, offset, begin, count, used
     keyer = field(view, VIEW_KEYER)
     looker = field(view, VIEW_LOOKER)
     learner = field(view, VIEW_TOGETHER)
-    trace = field(work, WORK_TRACE)
+    trace = field(work, WORK_TRACE) if field(view, VIEW_COARSE) == 0 else np.int64(0)
     # A key is read 16 bytes at once: near the text's end from its padded copy, and all of a text that this holds.
     inside = count if length > TAIL_KEPT else begin
     while inside > begin and base + np.int64(at(positions, inside - 1)) + 16 > length:
@@ -465,6 +465,7 @@ def _encode_document(view, work, text, length, position, used, total):
         if trace != 0:
             _trace_starts(trace, starts, base, end)
             set_field(trace, TRACE_BEFORE, total)
+            _trace_point(trace, base, used)
         if cutter != 0:
             call_kernel(cutter, (view, work, text, length, base, end))
         # Stages 2 to 4.

@@ -14,10 +14,10 @@ PACKED_BLOCK = 1024  # characters that take the same number of bytes each
 
 
 @helper
-def all_bits(source, item):
-    """The bits that any of some characters has, which are of the type ``item``."""
+def all_bits(source, begin, end, item):
+    """The bits that any of the characters ``source[begin:end]`` has, which are of the type ``item``."""
     bits = item(0)
-    for i in range(len(source)):
+    for i in range(begin, end):
         bits = item(bits | at(source, i))
     return np.int64(bits)
 
@@ -25,7 +25,7 @@ def all_bits(source, item):
 @helper
 def _width(source, item):
     """Bytes that the widest of some characters takes: 1, 2 or 4."""
-    bits = all_bits(source, item)
+    bits = all_bits(source, np.int64(0), len(source), item)
     return np.int64(1) if bits < 0x100 else np.int64(2) if bits < 0x10000 else np.int64(4)
 
 
