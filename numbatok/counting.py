@@ -284,9 +284,15 @@ def facts_of(engine: "Engine", parts: "Parts") -> Facts:
     return _facts[engine]
 
 
-def is_local(engine: "Engine", parts: "Parts", data: npt.NDArray[np.uint8]) -> bool:
-    """Whether counts of a text are local, and its tokens are its bytes: see the module."""
+def is_local(engine: "Engine", parts: "Parts", data: npt.NDArray[np.uint8], *, in_steps: bool = False) -> bool:
+    """Whether counts of a text are local, and its tokens are its bytes: see the module.
+
+    Of a split rule of several steps they are not: a start may be the last step's alone, inside of a piece of the first.
+    ``in_steps`` lets that pass, for callers who see to it.
+    """
     view = engine.view_record
+    if view[dtypes.VIEW_COARSE] and not in_steps:
+        return False
     if engine.regex_rule is not None or parts.prefix_space or not parts.vocabulary.is_plain:
         return False
     if parts.merged_added:  # ids do not tell where added tokens are

@@ -384,7 +384,7 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
     stop = field(block, BLOCK_STOP)
     is_last = field(block, BLOCK_IS_LAST) != 0
     text, length = field(block, BLOCK_TEXT), field(block, BLOCK_LENGTH)
-    is_fine = field(field(work, WORK_VIEW), VIEW_COARSE) == 0
+    any_start = field(field(work, WORK_VIEW), VIEW_COARSE) == 0  # else nothing is the block's for sure
     chunks = array_at(output, CHUNK_FIELDS * most, np.int64)
     used = np.int64(0)
     near = np.int64(0)  # a point not far before the next chunk's begin
@@ -424,7 +424,7 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
                 following = origin + _start_after(bitmap, floor + 1 - origin, end - origin)
         first = last = begin
         known = np.int64(0)
-        if is_fine:
+        if any_start:
             first = _begin_settled(work, block, begin, end, before)
             last = _end_settled(work, block, first, end)
         if last > first:
