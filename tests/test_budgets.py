@@ -202,7 +202,7 @@ def test_chunks_are_counted_at_their_ends(monkeypatch: pytest.MonkeyPatch) -> No
             counted.clear()
             made = len(MADE[name]().chunk(text, 200, at=at))
             assert sum(counted) < 40 * made
-            assert at == "piece" or len(counted) > 0
+            assert len(counted) > 0 or name == "cl100k"  # of which a piece ends with each line
 
 
 @pytest.mark.parametrize("name", ["ranks", "merges", "far", "steps", "gpt2", "cl100k"])
