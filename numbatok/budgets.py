@@ -179,9 +179,8 @@ def chunk(
     text, data = source.text, source.data
     if not text:
         return []
-    local = is_local(
-        engine, parts, data, in_steps=True
-    )  # else normalizing can make a text longer, and so many more tokens of it
+    # Else normalizing can make a text longer, and so many more tokens of it.
+    local = is_local(engine, parts, data, in_steps=True)
     room = min(overhead.room(max_tokens), engine.ids_per_byte * len(data) + 1 if local else MOST)
     if overhead.times == 0:
         return [Chunk(0, len(text), text, overhead.added)]

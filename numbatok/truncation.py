@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.counting import NEAR, Bytes, Places
+from numbatok.counting import NEAR, Bytes, Places, Traced
 from numbatok.errors import DisallowedToken
 from numbatok.ids import Ids
 from numbatok.kernels import dtypes, merge
@@ -186,7 +186,8 @@ class Suffix(_Search):
             return text.size
         width = self._guess(room)
         begin = text.character_at(max(text.size - width, 0))
-        traced = text.traced(begin, text.size, counted=True)
+        traced = self._traced_from(begin)
+        begin = traced.begin
         points, total = traced.points_in_text, traced.total
         while total <= room + NEAR and begin > 0:
             width = self.wider(width, total, room)
@@ -214,6 +215,17 @@ class Suffix(_Search):
             if high == text.size:
                 return text.size
             place, high = high, text.character_at(min(high + 4 * NEAR, text.size))
+
+    def _traced_from(self, begin: int) -> Traced:
+        """The text traced from a place on, or all of it where little is saved: that place may turn out too late."""
+        text = self.text
+        if 8 * begin <= text.size:
+            try:
+                return text.traced(0, text.size, counted=True)
+            except DisallowedToken:  # which may be in what is cut off
+                if begin == 0:
+                    raise
+        return text.traced(begin, text.size, counted=True)
 
     def _extended(self, earlier: int, begin: int, points: Places, total: int) -> tuple[Places, int]:
         """(points, how many tokens there are) of the text from an earlier place on, where these are known from
@@ -258,10 +270,7 @@ class Suffix(_Search):
             tokens = np.diff(edges) * text.count(begins, ends) / (ends - begins)
         except DisallowedToken:  # which may be in what is cut off
             return least
-        total = float(tokens.sum())
-        if 1.15 * room > total:
-            return text.size
-        from_end = np.interp(1.02 * room, np.cumsum(tokens[::-1]), text.size - edges[-2::-1])
+        from_end = np.interp(1.02 * room, np.cumsum([0.0, *tokens[::-1]]), text.size - edges[::-1])
         return max(int(from_end), least)
 
     def _best(self, room: int, place: int, high: int, begin: int, ids: Ids, ends: Places, total: int) -> int:

@@ -529,8 +529,9 @@ def test_refused_token_in_what_is_cut_off(gpt2: Tokenizer) -> None:
     """A sample of what is cut off may hold a token that the caller refuses: what is kept is found all the same."""
     text = " ".join(random.Random(1).choices(["hello", "supercalifragilistic", "é", "???", "12"], k=60_000))
     refusing = {"allowed_special": (), "disallowed_special": "all"}
-    kept = gpt2.truncate("<|endoftext|>" + text, 6_000, "left", **refusing)
-    assert kept == gpt2.truncate(text, 6_000, "left")
+    for before, most in (("", 6_000), ("a " * 2_000, int(0.9 * gpt2.count(text)))):
+        kept = gpt2.truncate(before + "<|endoftext|>" + text, most, "left", **refusing)
+        assert kept == gpt2.truncate(text, most, "left")
     with pytest.raises(ValueError, match="disallowed special token"):
         gpt2.truncate(text + "<|endoftext|>", 6_000, "left", **refusing)
 
