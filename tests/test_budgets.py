@@ -52,8 +52,8 @@ def by_characters() -> Tokenizer:
 
 def in_steps() -> Tokenizer:
     """GPT-2's vocabulary with a rule of two steps, of which the second cuts where a fresh walk does not."""
-    parts = vars(numbatok.get_encoding("gpt2")._parts)
-    return Tokenizer(Parts(**{**parts, "rule": (Split(r"[ab]{1,3}|[^ab]+"), Split(r"a|b+|[^ab]+"))}))
+    rule = Split(r"[ab]{1,3}|[^ab]+"), Split(r"a|b+|[^ab]+")
+    return Tokenizer(replace(numbatok.get_encoding("gpt2")._parts, rule=rule))
 
 
 #: Tokenizers of every kind: counts that are local, and counts that are not.
