@@ -1,18 +1,18 @@
 """A text cut into chunks of at most so many tokens each, at the ends of pieces, sentences, lines or paragraphs."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.counting import Bytes, Places, Whole, characters_before, last_within
+from numbatok.counting import Bytes, Places, Traced, Whole, characters_before, last_within
 from numbatok.kernels import chunks
 from numbatok.memory import address_of
 from numbatok.truncation import Prefix
 
 LEVELS = ("piece", "sentence", "line", "paragraph")  # each one's places are among those of the one before
 LEAST_CHUNKS, MOST_CHUNKS = 4, 1 << 10  # that are tried at once
-BLOCK = 1 << 20  # bytes that are cut into chunks at once; more for large budgets
+BLOCK = 1 << 19  # bytes that are cut into chunks at once; more for large budgets
 
 
 def character_numbers(data: npt.NDArray[np.uint8], places: Places) -> Places:
@@ -50,13 +50,7 @@ class _Block(NamedTuple):
     """A part of a text whose tokens and pieces are known: the record that kernels take, and what it points into."""
 
     record: npt.NDArray[np.int64]
-    is_last: bool
-    kept: list[npt.NDArray[Any]]
-
-    @property
-    def tokens(self) -> int:
-        """How many are known."""
-        return int(self.record[chunks.BLOCK_TOKENS])
+    traced: Traced
 
     def tokens_before(self, place: int) -> int:
         """How many of them end at or before a place."""
@@ -78,40 +72,28 @@ class Chunks:
         """(int64[chunks, 2], int64[chunks]): begin and end of each, in bytes, and how many tokens it has."""
         size = max(BLOCK, 128 * min(self._room, 1 << 40))
         while self._done < self._text.size:
-            block = self._block(size)
             before = self._done
-            if block is not None:
-                self._cut(block)
+            self._cut(self._block(size))
             if self._done == before:
                 size *= 4
         return np.concatenate(self._spans), np.concatenate(self._counts)
 
-    def _block(self, size: int) -> _Block | None:
-        """What comes from the next chunk's begin on; None where so little tells nothing."""
-        text, begin = self._text, self._begin
-        end = text.character_at(min(begin + size, text.size))
-        is_last = end == text.size
-        ids, bitmap, stop, tokens = text.encode_marking(begin, end)
-        if is_last:
-            stop, tokens = end, len(ids)
-        else:
-            stop, tokens = text.last_settled(ids, stop, tokens, end)
-            if stop <= begin:
-                return None
-        sums = np.empty(len(ids) // chunks.GROUP + 1, np.int64)
-        chunks.add_up_groups(address_of(ids), len(ids), address_of(text.sizes), begin, address_of(sums))
+    def _block(self, size: int) -> _Block:
+        """What comes from the next chunk's begin on."""
+        text = self._text
+        traced = text.traced(self._begin, text.size, most_bytes=size)
         record = np.zeros(chunks.BLOCK_FIELDS, np.int64)
-        record[: chunks.BLOCK_IDS] = text.address, begin, stop, is_last
-        for field, array in (
-            (chunks.BLOCK_IDS, ids),
-            (chunks.BLOCK_SUMS, sums),
-            (chunks.BLOCK_BITMAP, bitmap),
-        ):
-            record[field], record[field + 1] = address_of(array), len(array)
-        record[chunks.BLOCK_SIZES] = address_of(text.sizes)
+        record[: chunks.BLOCK_IDS] = text.address, traced.begin, traced.end, traced.is_done
+        tables = (
+            (chunks.BLOCK_IDS, traced.ids),
+            (chunks.BLOCK_POINTS, traced.points),
+            (chunks.BLOCK_BITMAP, traced.starts),
+        )
+        for field, array in tables:
+            record[field], record[field + 1] = address_of(array), array.size
+        record[chunks.BLOCK_SIZES], record[chunks.BLOCK_ADDED] = address_of(text.sizes), address_of(text.is_added)
         record[chunks.BLOCK_LEVEL], record[chunks.BLOCK_LENGTH] = self._level, text.size
-        record[chunks.BLOCK_TOKENS] = tokens
-        return _Block(record, is_last, [ids, bitmap, sums])
+        return _Block(record, traced)
 
     def _greedy(self, block: _Block, room: int, most: int) -> npt.NDArray[np.int64]:
         """int64[chunks, CHUNK_FIELDS]: up to ``most`` from the next one's begin on, as the kernel tells them."""
@@ -143,7 +125,8 @@ class Chunks:
 
         False where the block holds too little for that.
         """
-        if not block.is_last and block.tokens_before(self._begin) + self._room > block.tokens:
+        traced = block.traced
+        if not traced.is_done and block.tokens_before(self._begin) + self._room > traced.total:
             return False
         for begin in dict.fromkeys((self._begin, self._done)):
             self._begin = begin
@@ -177,12 +160,14 @@ class Chunks:
             self._done, self._begin = int(made[-1, 1]), int(made[-1, 2])
 
     def _counted(self, made: npt.NDArray[np.int64]) -> Places:
-        """How many tokens each chunk has by itself: what is not settled of it is counted."""
-        ends, settled = made[:, chunks.CHUNK_END], made[:, chunks.CHUNK_SETTLED]
+        """How many tokens each chunk has by itself: what is not settled of it, at its ends, is counted."""
         counts = made[:, chunks.CHUNK_TOKENS].copy()
-        open_ = np.flatnonzero(settled < ends)
-        if len(open_):
-            counts[open_] += self._text.count(settled[open_], ends[open_])
+        begins = made[:, [chunks.CHUNK_BEGIN, chunks.CHUNK_LAST]]
+        sizes = made[:, [chunks.CHUNK_FIRST, chunks.CHUNK_END]] - begins
+        which, side = np.nonzero(sizes)
+        if len(which):
+            begin = begins[which, side]
+            np.add.at(counts, which, self._text.count(begin, begin + sizes[which, side]))
         return counts
 
 

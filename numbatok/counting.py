@@ -18,11 +18,12 @@ import numpy.typing as npt
 from numbatok.calls import Call
 from numbatok.errors import DisallowedToken
 from numbatok.ids import Ids
-from numbatok.kernels import chunks, dtypes
+from numbatok.kernels import dtypes
 from numbatok.kernels.pieces import add_sizes, count_characters, list_starts_between
 from numbatok.kernels.starts import LOOK_AHEAD
 from numbatok.memory import address_of
 from numbatok.rows import Side
+from numbatok.scratch import PAUSE_BYTES
 
 if TYPE_CHECKING:
     from numbatok.engine import Engine
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 NEAR = 64  # bytes from a place beyond which the pieces before and after it are taken to be settled
 
 Places = npt.NDArray[np.int64]
+EVERYTHING = 1 << 62
 NO_PLACES = np.empty((0, 2), np.int64)
 
 
@@ -50,6 +52,40 @@ def characters_before(address: int, places: Places) -> Places:
     return numbers
 
 
+class Traced(NamedTuple):
+    """How a part of a text was encoded by itself.
+
+    Attributes
+    ----------
+    begin, end : where it begins, and up to where it was encoded: there a piece begins, or the part ends
+    total, is_done : how many ids, and whether they are all
+    ids : these; none where they were counted only
+    starts : a bit for each byte, set where a piece begins; empty where ids were counted only
+    points : int64[n, 2]: places where pieces begin, from ``begin`` on, and how many ids are before each
+    settled : (place, ids before it) where a piece begins whatever follows the part, far from its end
+    """
+
+    begin: int
+    end: int
+    total: int
+    is_done: bool
+    ids: Ids
+    starts: npt.NDArray[np.uint64]
+    points: npt.NDArray[np.int64]
+    settled: tuple[int, int]
+
+    @property
+    def points_in_text(self) -> npt.NDArray[np.int64]:
+        """The points, their places from the text's begin on, in a new array."""
+        points: npt.NDArray[np.int64] = np.add(self.points, (self.begin, 0))
+        return points
+
+    def before(self, count: int) -> tuple[int, int]:
+        """The last of the points with at most so many ids before it: (place, ids before)."""
+        place, known = self.points[max(int(np.searchsorted(self.points[:, 1], count, side="right")) - 1, 0)].tolist()
+        return self.begin + place, known
+
+
 class Bytes:
     """A text as UTF-8, of which any part between characters can be counted, and whose tokens are its bytes.
 
@@ -60,10 +96,12 @@ class Bytes:
         self.engine, self.scratch = engine, scratch
         facts = facts_of(engine, parts)
         assert facts.sizes is not None
-        self.sizes, self._is_added = facts.sizes, facts.is_added
+        self.sizes, self.is_added = facts.sizes, facts.is_added
         self.longest, self.longest_added = facts.longest, facts.longest_added
         self._places = np.empty(0, np.int64)
-        self._marked = np.empty(0, np.uint32), np.empty(0, np.uint64)
+        self._points: npt.NDArray[np.int64] | None = None  # of the last trace ...
+        self._starts: npt.NDArray[np.uint64] | None = None  # ... and how far these reach:
+        self._reached = 0
         self._set(data)
 
     def _set(self, data: npt.NDArray[np.uint8]) -> None:
@@ -72,6 +110,7 @@ class Bytes:
     def part(self, begin: int, end: int) -> "Bytes":
         """A part of the text as a text of its own."""
         part = copy.copy(self)
+        part._points = part._starts = None
         part._set(self.data[begin:end])
         return part
 
@@ -89,35 +128,57 @@ class Bytes:
         except DisallowedToken as found:
             raise self._raise_at(found, begin) from None
 
-    def encode_marking(self, begin: int, end: int) -> tuple[Ids, npt.NDArray[np.uint64], int, int]:
-        """(ids, where pieces begin, place, tokens) of a part by itself.
+    def traced(
+        self, begin: int, end: int, *, most_bytes: int = EVERYTHING, most_ids: int = EVERYTHING, counted: bool = False
+    ) -> "Traced":
+        """Encode a part by itself, or where it is ``counted`` only count its ids, and tell where they are.
 
-        ``place`` is where a piece begins whatever follows the part, far from its end, and ``tokens`` how many of the
-        ids are before it. Where pieces begin is a bitmap, a bit for each byte of the part; it and the ids are
-        overwritten by the next call.
+        At the first chance after ``most_bytes``, or after more than ``most_ids`` ids, it ends. The next call overwrites
+        the arrays.
         """
-        scratch = self.scratch
-        length = end - begin
-        words = length // 64 + 3
-        room = length // 2 + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK
-        output, bitmap = self._marked
-        if len(output) < room or len(bitmap) < words:
-            output, bitmap = np.empty(room, np.uint32), np.empty(words, np.uint64)
-        bitmap = bitmap[:words]
-        bitmap[:] = 0
-        settled = np.zeros(2, np.int64)
+        scratch, length = self.scratch, end - begin
+        record = scratch.record
+        trace = np.zeros(dtypes.TRACE_FIELDS, np.int64)
+        if self._points is None:
+            self._points = np.zeros((self.size // dtypes.TRACE_STEP + 2, 2), np.int64)
+        starts = self._starts
+        if counted:
+            starts = np.zeros(0, np.uint64)
+        elif starts is None:
+            self._starts = starts = np.zeros(self.size // 64 + 2, np.uint64)
+        else:
+            starts[: self._reached // 64 + 2] = 0
+        tables = (dtypes.TRACE_STARTS, starts), (dtypes.TRACE_POINTS, self._points)
+        for field, array in tables:
+            trace[field], trace[field + 1] = address_of(array), array.size
+        trace[dtypes.TRACE_USED], trace[dtypes.TRACE_LIMIT] = 1, most_ids
         part, last = np.array([[self.address + begin], [length]], np.int64), np.empty(1, np.int64)
-        arguments = address_of(part), address_of(part) + 8, address_of(last)
-        more = address_of(self.sizes), address_of(bitmap), words, address_of(settled)
+        arguments = address_of(part), address_of(part) + 8, address_of(last), 1
+        bytes_ahead = min(length, most_bytes, 8 * most_ids)
+        scratch.expect(bytes_ahead)
+        scratch.begin_wave(bytes_ahead // 2, count_only=counted)
         scratch.restart()
-        scratch.expect(length)
-        scratch.set_table(dtypes.WORK_OUTPUT, output)
-        while (status := chunks.encode_marking(scratch.address, *arguments, *more)) < 0:
-            self.mend(status, begin)
-        self._marked = scratch.output, bitmap
-        ids = scratch.output[:status]
-        scratch.use_small_output()
-        return ids, bitmap, begin + int(settled[0]), int(settled[1])
+        record[dtypes.WORK_TRACE], record[dtypes.WORK_LEFT] = address_of(trace), min(most_bytes, PAUSE_BYTES)
+        try:
+            while (status := self.engine.encode_documents(scratch.address, *arguments)) < 0:
+                reached = int(record[dtypes.WORK_POSITION])
+                if status == dtypes.PAUSED and (
+                    reached >= most_bytes or int(record[dtypes.WORK_OUTPUT_USED]) > most_ids
+                ):
+                    break
+                self.mend(status, begin, self.engine.part_done(scratch, 1, bytes_ahead))
+        finally:  # who catches a refused token may go on with the scratch
+            record[dtypes.WORK_TRACE] = record[dtypes.WORK_COUNT_ONLY] = 0
+        is_done = status >= 0
+        self._reached = reached = length if is_done else reached
+        count = status if is_done else int(record[dtypes.WORK_OUTPUT_USED])
+        ids = scratch.output[: 0 if counted else count]
+        if scratch.output is scratch.small_output:  # where other calls' ids go
+            ids = ids.copy()
+        scratch.end_waves()
+        points = self._points[: trace[dtypes.TRACE_USED]]
+        settled = begin + int(trace[dtypes.TRACE_SETTLED]), int(trace[dtypes.TRACE_SETTLED_IDS])
+        return Traced(begin, begin + reached, count, is_done, ids, starts, points, settled)
 
     def last_settled(self, ids: Ids, place: int, tokens: int, end: int) -> tuple[int, int]:
         """(place, tokens before) of the last piece found that begins there whatever follows ``end``.
@@ -143,10 +204,10 @@ class Bytes:
         last[1:] -= last[:-1].copy()
         return last
 
-    def mend(self, status: int, begin: int) -> None:
-        """Do what a status asks for, of a kernel that encodes the part from ``begin`` on."""
+    def mend(self, status: int, begin: int, part_done: float) -> None:
+        """Do what a status asks for, of a kernel that encodes the part from ``begin`` on; see :meth:`Engine.mend`."""
         try:
-            self.engine.mend(self.scratch, status)
+            self.engine.mend(self.scratch, status, part_done)
         except DisallowedToken as found:
             raise self._raise_at(found, begin) from None
 
@@ -180,7 +241,7 @@ class Bytes:
 
     def added_tokens(self, ids: Ids, ends: Places) -> Places:
         """int64[tokens, 2]: where those of the tokens that are added ones begin and end."""
-        which = np.flatnonzero(self._is_added[ids]) if self.longest_added else ()
+        which = np.flatnonzero(self.is_added[ids]) if self.longest_added else ()
         if not len(which):
             return NO_PLACES
         return np.stack([ends[which] - self.sizes[ids[which]], ends[which]], axis=1)
@@ -223,9 +284,15 @@ def facts_of(engine: "Engine", parts: "Parts") -> Facts:
     return _facts[engine]
 
 
-def is_local(engine: "Engine", parts: "Parts", data: npt.NDArray[np.uint8]) -> bool:
-    """Whether counts of a text are local, and its tokens are its bytes: see the module."""
+def is_local(engine: "Engine", parts: "Parts", data: npt.NDArray[np.uint8], *, in_steps: bool = False) -> bool:
+    """Whether counts of a text are local, and its tokens are its bytes: see the module.
+
+    Of a split rule of several steps they are not: a start may be the last step's alone, inside of a piece of the first.
+    ``in_steps`` lets that pass, for callers who see to it.
+    """
     view = engine.view_record
+    if view[dtypes.VIEW_COARSE] and not in_steps:
+        return False
     if engine.regex_rule is not None or parts.prefix_space or not parts.vocabulary.is_plain:
         return False
     if parts.merged_added:  # ids do not tell where added tokens are

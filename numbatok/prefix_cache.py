@@ -9,6 +9,7 @@ text goes on from a copy of that.
 So a long text that is known is read once, and its ids are copied; the rest is constant.
 """
 
+import bisect
 import itertools
 import threading
 from collections import OrderedDict
@@ -211,8 +212,9 @@ class PrefixCache:
         with self._engine.scratch() as scratch:
             scratch.set_actions(self._engine.everything_allowed)
             local = Bytes(self._engine, self._parts, scratch, data)
-            ids, _, place, tokens = local.encode_marking(0, local.size)
-            place, tokens = local.last_settled(ids, place, tokens, local.size)
+            traced = local.traced(0, local.size)
+            place, tokens = local.last_settled(traced.ids, *traced.settled, local.size)
+            ids = traced.ids.copy()  # of the scratch's memory, which it is given back with
             settle(scratch)
         if place == 0:
             return None
@@ -264,16 +266,20 @@ class PrefixCache:
             return entry
 
     def _remember(self, entry: _Entry, text: str) -> None:
-        if entry.size > self.max_bytes:
+        size = entry.size
+        if size > self.max_bytes:
             return
         with self._lock:
             alike = self._alike.setdefault(entry.beginning, [])
-            if any(known.length == entry.length and known.begins(text) for known in alike):
-                return  # another thread was sooner
+            place = bisect.bisect_left(alike, -entry.length, key=lambda known: -known.length)
+            for known in itertools.islice(alike, place, None):
+                if known.length != entry.length:
+                    break
+                if known.begins(text):
+                    return  # another thread was sooner
             self._entries[entry.number] = entry
-            self._bytes += entry.size
-            alike.append(entry)
-            alike.sort(key=lambda known: known.length, reverse=True)
+            self._bytes += size
+            alike.insert(place, entry)
             if len(alike) > MOST_ALIKE:
                 by_number = {known.number: known for known in alike}
                 self._forget(next(by_number[number] for number in self._entries if number in by_number))

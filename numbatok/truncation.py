@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from numbatok.counting import NEAR, Bytes, Places
+from numbatok.counting import NEAR, Bytes, Places, Traced
 from numbatok.errors import DisallowedToken
 from numbatok.ids import Ids
 from numbatok.kernels import dtypes, merge
@@ -11,9 +11,11 @@ from numbatok.kernels.pieces import agreeing_cuts
 from numbatok.memory import address_of
 
 BATCH = 64  # candidates counted at once
+FEW_TOKENS = 1 << 10  # which the text's beginning is encoded for at once
 SAMPLE = 4096  # tokens from whose bytes those of a large budget are guessed
-SAMPLED_PART = 1 << 15  # bytes of a text's part that a sample of 1 KiB stands for, at least
+SAMPLED_PART = 1 << 17  # bytes of a text's part that a sample of 1 KiB stands for, at least
 MOST_SAMPLES = 128
+MEETINGS = 8  # that are tried
 LONG_PIECE = 1024  # bytes of a piece from which on its parts are merged, not all of it
 MOST_REMERGED = 1 << 20  # bytes of a long piece that are merged again and again to find its longest suffix
 LOCAL_TOKENS = 24  # tokens merged anew in a long piece, at first
@@ -67,9 +69,14 @@ class Prefix(_Search):
         text = self.text
         if room == 0:
             return 0
-        base, done = self._skip(room)
+        base = done = 0
+        if room > FEW_TOKENS:
+            traced = text.traced(0, text.size, most_ids=room, counted=True)
+            if traced.is_done and traced.total <= room:
+                return text.size
+            base, done = traced.before(room - 256)
         need = room - done
-        width = 4 * min(need, SAMPLE) + 1024
+        width = 4 * need + 1024
         while True:
             end = text.character_at(min(base + width, text.size))
             ids = text.encode(base, end)
@@ -93,33 +100,6 @@ class Prefix(_Search):
             if place == base:
                 return base
             place = text.character_at(max(place - 4 * NEAR, base))
-
-    def _skip(self, room: int) -> tuple[int, int]:
-        """(place, tokens before): a start to begin at, not far before the budget runs out."""
-        text = self.text
-        most = room - 256
-        if most < 2 * dtypes.CHUNK_BYTES:
-            return 0, 0
-        place, length = np.array([[text.address], [text.size]], np.int64)
-        last = np.empty(1, np.int64)
-        scratch = text.scratch
-        scratch.restart()
-        scratch.expect(min(text.size, 8 * room))
-        record = scratch.record
-        output = np.empty(most, np.uint32)
-        scratch.set_table(dtypes.WORK_OUTPUT, output)
-        arguments = address_of(place), address_of(length), address_of(last), 1
-        while (
-            status := text.engine.encode_documents(scratch.address, *arguments)
-        ) < 0 and status != dtypes.NEED_OUTPUT:
-            text.engine.mend(scratch, status, text.engine.part_done(scratch, 1, text.size))
-        if status >= 0:
-            found = 0, 0  # it all fits: the caller sees it again
-        else:
-            found = int(record[dtypes.WORK_RESUME]), int(record[dtypes.WORK_OUTPUT_USED])
-        scratch.restart()
-        scratch.use_small_output()
-        return found
 
     def _best(self, room: int, anchor: int, before: int, place: int, added: Places, ends: Places, end: int) -> int:
         """The last candidate from ``place`` on that has at most ``room`` tokens, or -1.
@@ -206,19 +186,27 @@ class Suffix(_Search):
             return text.size
         width = self._guess(room)
         begin = text.character_at(max(text.size - width, 0))
-        ids = text.encode(begin, text.size)
-        total = len(ids)
+        traced = self._traced_from(begin)
+        begin = traced.begin
+        points, total = traced.points_in_text, traced.total
         while total <= room + NEAR and begin > 0:
             width = self.wider(width, total, room)
             earlier = text.character_at(max(text.size - width, 0))
-            ids, total = self._extended(earlier, begin, ids, total)
+            points, total = self._extended(earlier, begin, points, total)
             begin = earlier
         if total <= room:
             return 0
-        # Of the tokens after the place where the budget runs out a few are looked at.
-        ids = ids[: total - room + LONG_PIECE]
+        # Around the place where the budget runs out a few tokens are looked at.
+        places, before = points.T
+        cut = total - room
+        near = max(int(np.searchsorted(before, cut, side="right")) - 1, 0)
+        near = max(int(np.searchsorted(places, places[near] - 4 * LONG_PIECE, side="right")) - 1, 0)
+        far = int(np.searchsorted(before, cut + 2 * LONG_PIECE))
+        begin, gone = points[near].tolist()
+        ids = text.encode(begin, int(places[far]) if far < len(places) else text.size)
+        total -= gone
         ends = text.token_ends(begin, ids)
-        place = text.character_at(int(ends[total - room - 1]))
+        place = text.character_at(int(ends[cut - gone - 1]))
         high = text.character_at(min(place + BATCH, text.size))
         while True:
             best = self._best(room, place, high, begin, ids, ends, total)
@@ -228,25 +216,44 @@ class Suffix(_Search):
                 return text.size
             place, high = high, text.character_at(min(high + 4 * NEAR, text.size))
 
-    def _extended(self, earlier: int, begin: int, ids: Ids, total: int) -> tuple[Ids, int]:
-        """(the first ids, how many there are) of the text from an earlier place on, where it has ``total`` from
-        ``begin`` on, of which ``ids`` are the first.
+    def _traced_from(self, begin: int) -> Traced:
+        """The text traced from a place on, or all of it where little is saved: that place may turn out too late."""
+        text = self.text
+        if 8 * begin <= text.size:
+            try:
+                return text.traced(0, text.size, counted=True)
+            except DisallowedToken:  # which may be in what is cut off
+                if begin == 0:
+                    raise
+        return text.traced(begin, text.size, counted=True)
 
-        Only what is before, and a little more, is encoded, where both have a piece that begins at the same place.
+    def _extended(self, earlier: int, begin: int, points: Places, total: int) -> tuple[Places, int]:
+        """(points, how many tokens there are) of the text from an earlier place on, where these are known from
+        ``begin`` on.
+
+        Only what is before, and a little more, is counted, where both have a piece that begins at the same place.
         """
         text = self.text
         stop = text.character_at(min(begin + 32 * NEAR, text.size))
-        new = text.encode(earlier, stop)
-        known = ids[: 32 * NEAR]
-        ends, new_ends = text.token_ends(begin, known), text.token_ends(earlier, new)
-        ours = text.pieces(begin, stop, text.added_tokens(known, ends), final=False)
-        theirs = text.pieces(earlier, stop, text.added_tokens(new, new_ends), final=False)
-        both = np.intersect1d(ours[ours > begin], theirs, assume_unique=True)
-        if not len(both):
-            ids = text.encode(earlier, text.size)
-            return ids, len(ids)
-        before, gone = (int(np.searchsorted(each, both[0], side="right")) for each in (new_ends, ends))
-        return np.concatenate([new[:before], ids[gone : gone + 2 * LONG_PIECE]]), total - gone + before
+        traced = text.traced(earlier, stop, counted=True)
+        new = traced.points_in_text
+        new = new[: np.searchsorted(new[:, 0], begin, side="right")]
+        base, before = new[-1].tolist()
+        both = [self._pieces_and_ends(place, stop) for place in (begin, base)]
+        meetings = np.intersect1d(both[0][0][1:], both[1][0], assume_unique=True)
+        if not len(meetings):
+            traced = text.traced(earlier, text.size, counted=True)
+            return traced.points_in_text, traced.total
+        gone, more = (int(np.searchsorted(ends, meetings[0], side="right")) for _, ends in both)
+        before += more
+        later = points[points[:, 0] > meetings[0]] + (0, before - gone)
+        return np.concatenate([new, later]), total - gone + before
+
+    def _pieces_and_ends(self, begin: int, stop: int) -> tuple[Places, Places]:
+        """Where the pieces of a part begin that stay, however the text goes on, and where its tokens end."""
+        ids = self.text.encode(begin, stop)
+        ends = self.text.token_ends(begin, ids)
+        return self.text.pieces(begin, stop, self.text.added_tokens(ids, ends), final=False), ends
 
     def _guess(self, room: int) -> int:
         """About how many bytes of the text's end have ``room`` tokens, or fewer bytes."""
@@ -255,7 +262,7 @@ class Suffix(_Search):
         parts = min(text.size // SAMPLED_PART, MOST_SAMPLES)
         if room <= SAMPLE or parts < 4:
             return least
-        # By samples from all over: a wrong guess of a large part is paid by encoding as much again.
+        # By samples from all over: a wrong guess of a large part is paid by counting as much in vain.
         edges = np.linspace(0, text.size, parts + 1)
         begins = np.array([text.character_at(int(place)) for place in edges[:-1]])
         ends = np.array([text.character_at(int(place) + 1024) for place in edges[:-1]])
@@ -263,8 +270,8 @@ class Suffix(_Search):
             tokens = np.diff(edges) * text.count(begins, ends) / (ends - begins)
         except DisallowedToken:  # which may be in what is cut off
             return least
-        needed = int(np.searchsorted(np.cumsum(tokens[::-1]), 1.02 * room)) + 1
-        return max(int(text.size - edges[max(parts - needed, 0)]), least)
+        from_end = np.interp(1.02 * room, np.cumsum([0.0, *tokens[::-1]]), text.size - edges[::-1])
+        return max(int(from_end), least)
 
     def _best(self, room: int, place: int, high: int, begin: int, ids: Ids, ends: Places, total: int) -> int:
         """The first candidate, before or after ``place`` but not after ``high``, of at most ``room`` tokens, or -1.
@@ -317,6 +324,9 @@ class Suffix(_Search):
         chosen = pieces[(pieces >= high + NEAR) & (pieces <= stop - 2 * NEAR)]
         for start in chosen[:BATCH].tolist():
             if data[start] == ord(" ") and data[start - 1] < 0x80 and chr(data[start - 1]).isalpha():
+                return int(start)
+        for start in chosen[:MEETINGS].tolist():  # before white space, say, no suffix is the same as if it ended there
+            if self._agree(np.array([high]), start, stop)[0]:
                 return int(start)
         return int(chosen[0]) if len(chosen) else size
 

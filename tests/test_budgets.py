@@ -17,7 +17,8 @@ from conftest import TEST_DATA
 from numbatok import Tokenizer
 from numbatok.added_tokens import AddedTokens
 from numbatok.chunks import _LEVEL_NUMBERS
-from numbatok.kernels import chunks
+from numbatok.counting import Bytes, settle
+from numbatok.kernels import chunks, dtypes
 from numbatok.memory import address_of
 from numbatok.normalizers import NFC, NFKD, Lowercase, Normalizer, Prepend, Strip
 from numbatok.parts import Parts
@@ -49,6 +50,12 @@ def by_characters() -> Tokenizer:
     return Tokenizer(Parts(model, AddedTokens([]), (), numbatok.normalizers.Replace(" ", "▁")))
 
 
+def in_steps() -> Tokenizer:
+    """GPT-2's vocabulary with a rule of two steps, of which the second cuts where a fresh walk does not."""
+    rule = Split(r"[ab]{1,3}|[^ab]+"), Split(r"a|b+|[^ab]+")
+    return Tokenizer(replace(numbatok.get_encoding("gpt2")._parts, rule=rule))
+
+
 #: Tokenizers of every kind: counts that are local, and counts that are not.
 MADE = {
     "ranks": lambda: small.by_ranks().add_special_tokens(CHAT),
@@ -61,6 +68,7 @@ MADE = {
     "prefix space": lambda: changed(prefix_space=True),
     "drops": lambda: changed(rule=(Split(r"\s+", "removed"),)),
     "far": lambda: changed(rule=(Split(r"a+b|a| ?\w+|\W"),)),
+    "steps": in_steps,
     "no rule": lambda: changed(rule=()),
     "characters": by_characters,
     "gpt2": lambda: numbatok.get_encoding("gpt2"),
@@ -68,7 +76,24 @@ MADE = {
     "o200k": lambda: numbatok.get_encoding("o200k_base"),
 }
 _FRAGMENTS = [
-    *(" ", " " * 9, "\n", "\n\n", "   \n  ", "=", "1", "123456", "a", "ab", "'s", "'ll", "'", "the", "The quick brown"),
+    *(
+        " ",
+        " " * 9,
+        "\n",
+        "\n\n",
+        "   \n  ",
+        "=",
+        "1",
+        "123456",
+        "a",
+        "ab",
+        "abbb",
+        "'s",
+        "'ll",
+        "'",
+        "the",
+        "The quick brown",
+    ),
     *("中", "😀", "é", "e\u0301", " the cat", "Is it? ", 'Yes!" ', "No.\n", "。", "<|im_start|>", "<|im_start|>us"),
     *("<|endoftext|>", "<|end", "<tool>"),
 ]
@@ -134,6 +159,91 @@ def test_chunks(tokenizer: Tokenizer, text: str, most: int, overlap: int, at: st
     overhead = numbatok.budgets.overhead_of(tokenizer._start(), True)
     most = max(most, overhead.added + overhead.times)
     check_chunks(tokenizer, text, most, min(overlap, overhead.room(most) - 1), at)
+
+
+INDENTED = (
+    "def f(x):\n",
+    "    return x\n",
+    "\t\tif (a)\n",
+    "\n",
+    "\n\n",
+    "  中文。\n",
+    "Да, ну.\n",
+    "x = 1;  \n",
+    "   - it's\n",
+)
+
+
+@pytest.mark.parametrize("name", ["ranks", "merges", "far", "steps", "gpt2", "cl100k", "o200k"])
+@pytest.mark.parametrize("at", LEVELS)
+def test_chunks_of_indented_lines(name: str, at: str) -> None:
+    """Chunks that begin and end inside of pieces of white space, and of added tokens."""
+    tokenizer = MADE[name]()
+    rng = random.Random(f"{name} {at}")
+    added = next(iter(tokenizer.special_tokens), "")
+    for most in (12, 40, 150):
+        text = "".join(rng.choices([*INDENTED, *INDENTED, "abbbab", added, "<tool>\n", " the cat"], k=900))
+        check_chunks(tokenizer, text, most, rng.choice([0, most // 6]), at)
+
+
+def test_chunks_are_counted_at_their_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the text itself a few bytes a chunk are, also where lines begin inside of pieces."""
+    counted: list[int] = []
+    count = Bytes.count
+
+    def note(self: Bytes, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        counted.append(int((ends - begins).sum()))
+        return count(self, begins, ends)
+
+    monkeypatch.setattr(Bytes, "count", note)
+    text = "".join(random.Random(1).choices(INDENTED, k=30_000))
+    for name in ("gpt2", "cl100k"):
+        for at in ("piece", "line"):
+            counted.clear()
+            made = len(MADE[name]().chunk(text, 200, at=at))
+            assert sum(counted) < 40 * made
+            assert len(counted) > 0 or name == "cl100k"  # of which a piece ends with each line
+
+
+@pytest.mark.parametrize("name", ["ranks", "merges", "far", "steps", "gpt2", "cl100k"])
+def test_traced(name: str) -> None:
+    """From each point on the ids are those of the rest by itself, and before it are as many as is said."""
+    tokenizer = MADE[name]()
+    engine = tokenizer._start()
+    added = next(iter(tokenizer.special_tokens), "")
+    text = "".join(
+        random.Random(name).choices(["the ", "ab", "abbb", "a" * 999, "中文字", added, "\n\n", " 12 "], k=9_000)
+    )
+    data = np.frombuffer(text.encode(), np.uint8)
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    with engine.scratch() as scratch:
+        scratch.set_actions(engine.everything_allowed)
+        local = Bytes(engine, tokenizer._parts, scratch, data)
+        for begin in (0, len("the ")):
+            whole = local.encode(begin, len(data))
+            traced = local.traced(begin, len(data))
+            assert (traced.is_done, traced.total) == (True, len(whole))
+            assert np.array_equal(traced.ids, whole)
+            assert begin > 0 or np.array_equal(whole, ids)
+            points = traced.points_in_text
+            assert len(points) > 10
+            assert points[0].tolist() == [begin, 0]
+            assert (np.diff(points[:, 0]) >= dtypes.TRACE_STEP).all()
+            for place in points[:, 0].tolist():
+                assert (traced.starts[place - begin >> 6] >> np.uint64(place - begin & 63)) & np.uint64(1)
+            for place, before in points[:: len(points) // 9].tolist():
+                assert np.array_equal(local.encode(place, len(data)), whole[before:])
+            counted = local.traced(begin, len(data), counted=True)
+            assert counted.total == len(whole)
+            assert np.array_equal(counted.points_in_text, points)
+            part = local.traced(begin, len(data), most_ids=2_000, counted=True)
+            assert not part.is_done
+            assert part.total > 2_000
+            part = local.traced(begin, len(data), most_bytes=20_000)
+            assert not part.is_done
+            assert part.end >= begin + 20_000
+            assert np.array_equal(part.ids, whole[: part.total])
+        settle(scratch)
 
 
 def test_chunks_end_where_they_are_asked_to(gpt2: Tokenizer) -> None:
@@ -419,8 +529,9 @@ def test_refused_token_in_what_is_cut_off(gpt2: Tokenizer) -> None:
     """A sample of what is cut off may hold a token that the caller refuses: what is kept is found all the same."""
     text = " ".join(random.Random(1).choices(["hello", "supercalifragilistic", "é", "???", "12"], k=60_000))
     refusing = {"allowed_special": (), "disallowed_special": "all"}
-    kept = gpt2.truncate("<|endoftext|>" + text, 6_000, "left", **refusing)
-    assert kept == gpt2.truncate(text, 6_000, "left")
+    for before, most in (("", 6_000), ("a " * 2_000, int(0.9 * gpt2.count(text)))):
+        kept = gpt2.truncate(before + "<|endoftext|>" + text, most, "left", **refusing)
+        assert kept == gpt2.truncate(text, most, "left")
     with pytest.raises(ValueError, match="disallowed special token"):
         gpt2.truncate(text + "<|endoftext|>", 6_000, "left", **refusing)
 

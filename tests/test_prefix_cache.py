@@ -5,6 +5,7 @@ import pickle
 import random
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import numbatok
 import small
 import texts
 from numbatok import Tokenizer
+from numbatok.patterns.rules import Split
 from numbatok.prefix_cache import LEAST
 
 
@@ -65,6 +67,18 @@ def test_long_texts_and_seams(gpt2: Tokenizer) -> None:
     check(gpt2, conversation, max_bytes=8 << 20)
     check(gpt2, conversation[::-1], max_bytes=1 << 20)
     check(gpt2, conversation, max_bytes=0)
+
+
+def test_a_rule_of_two_steps(gpt2: Tokenizer) -> None:
+    """A start that the second step alone makes is no place to go on from."""
+    rule = Split(r"[ab]{1,3}|[^ab]+"), Split(r"a|b+|[^ab]+")
+    tokenizer = Tokenizer(replace(gpt2._parts, rule=rule))
+    rng = random.Random(2)
+    whole, conversation = "", []
+    for _ in range(60):
+        whole += "".join(rng.choices(["abbb", "bb", "a", "abb", "the "], k=rng.choice([90, 3000])))
+        conversation.append(whole)
+    check(tokenizer, conversation, max_bytes=8 << 20)
 
 
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])

@@ -11,10 +11,10 @@
 id by id, and ``offsets`` to the places in the text: ``offsets_by_length`` where tokens are its bytes, elsewhere
 ``offsets_by_pieces``, ``offsets_trimmed`` without blanks; ``offset_plan`` draws what they share. ``lists`` makes lists
 of ids, ``rows`` copies them into rows for models, ``pieces`` lists pretokens, ``chunks`` cuts by a budget of tokens.
-``text`` finds what Python keeps in memory, ``packed`` compares it with an earlier text, ``separators`` where a file's
-documents end, ``utf8`` makes and checks UTF-8, ``json_lines`` finds fields of JSON, ``spelled`` reads the merges of a
-file, both by ``json_parts``, ``build`` makes a tokenizer's tables. ``tasks`` plans a parallel call, and ``workers`` do
-it. ``inside`` is for kernels of other people's.
+``text`` finds what Python keeps in memory, ``slices`` makes parts of it, ``packed`` compares it with an earlier text,
+``separators`` finds where a file's documents end, ``utf8`` makes and checks UTF-8, ``json_lines`` finds fields of JSON,
+``spelled`` reads the merges of a file, both by ``json_parts``, ``build`` makes a tokenizer's tables. ``tasks`` plans a
+parallel call, and ``workers`` do it. ``inside`` is for kernels of other people's.
 
 ``dtypes`` draws the layouts, ``jit`` is where compiling happens, ``intrinsics`` where LLVM is spoken to.
 """

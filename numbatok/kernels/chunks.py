@@ -1,228 +1,94 @@
 """A text cut into chunks of at most so many tokens: its ids with the places of its pieces, and the cuts.
 
 Of a part of the text, a *block*, the ids are known, and a bitmap of where its pieces begin. A record tells where these
-are (``BLOCK_...``). Where the tokens end is added up as it is asked for, from sums over groups of them. Where
+are (``BLOCK_...``). Where the tokens end is added up as it is asked for, from points a few hundred bytes apart. Where
 sentences, lines and paragraphs end is looked for where a chunk has to; to list all places took a quarter of a count.
 """
 
 import numpy as np
 
-from numbatok.kernels.cuts import FIRST_LEAD, LEADS
-from numbatok.kernels.dtypes import (
-    ALL_ONES,
-    CHUNK_BLOCKS,
-    CHUNK_BYTES,
-    DISALLOWED,
-    ONE,
-    PAUSED,
-    U64,
-    VIEW_CUTTER,
-    VIEW_ENCODER,
-    VIEW_LONGEST_ADDED,
-    VIEW_WALKER,
-    WORK_LEFT,
-    WORK_MATCH,
-    WORK_OUTPUT,
-    WORK_OUTPUT_USED,
-    WORK_POSITION,
-    WORK_RAW_MATCH,
-    WORK_STARTS,
-    WORK_VIEW,
-    ZERO,
-)
-from numbatok.kernels.intrinsics import (
-    array_at,
-    at,
-    call_kernel,
-    field,
-    leading_zeros,
-    put,
-    set_field,
-    table,
-    trailing_zeros,
-)
-from numbatok.kernels.intrinsics_vector import equal_to, in_range
+from numbatok.kernels.dtypes import ALL_ONES, ONE, TRACE_STEP, U64, VIEW_COARSE, WORK_STARTS, WORK_VIEW, ZERO
+from numbatok.kernels.intrinsics import array_at, at, field, leading_zeros, put, table, trailing_zeros
+from numbatok.kernels.intrinsics_vector import equal_to
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.pieces import walk_all
-from numbatok.kernels.starts import LOOK_AHEAD, is_set, last_start
+from numbatok.kernels.starts import is_set, last_start
 
 PIECES, SENTENCES, LINES, PARAGRAPHS = range(4)
-GROUP = 64  # tokens whose bytes are added up at once
 NEAR = 64  # bytes from a chunk's end beyond which its pieces are taken to be settled
 
 # Fields of a block.
 BLOCK_TEXT = 0  # address of the text
 BLOCK_BEGIN = 1  # byte offset in it where the block begins
-BLOCK_STOP = 2  # ... and where the last piece ends that is surely one
+BLOCK_STOP = 2  # ... and where it ends: there a piece begins, or the text ends
 BLOCK_IS_LAST = 3  # 1 where the text ends there
 BLOCK_IDS = 4  # uint32
-BLOCK_TOKENS = 6  # how many of them are before the stop
-BLOCK_SIZES = 7  # address of int32: the bytes of each id
-BLOCK_SUMS = 8  # int64: byte offset of every GROUP-th token
-BLOCK_BITMAP = 10  # uint64: a bit for each byte from the begin on, set where a piece begins
-BLOCK_LEVEL = 12  # the coarsest: PIECES to PARAGRAPHS
-BLOCK_LENGTH = 13  # bytes of the text
+BLOCK_SIZES = 6  # address of int32: the bytes of each id
+BLOCK_POINTS = 7  # int64[2 * points]: byte offsets from the begin on where pieces begin, and the ids before each
+BLOCK_BITMAP = 9  # uint64: a bit for each byte from the begin on, set where a piece begins
+BLOCK_LEVEL = 11  # the coarsest: PIECES to PARAGRAPHS
+BLOCK_LENGTH = 12  # bytes of the text
+BLOCK_ADDED = 13  # address of uint8: whether each id is an added token
 BLOCK_FIELDS = 14
 
+POINT_PLACE, POINT_IDS = range(2)
+
 # What is told of a chunk.
-CHUNK_BEGIN, CHUNK_END, CHUNK_FOLLOWING, CHUNK_SETTLED, CHUNK_TOKENS, CHUNK_FIELDS = range(6)
+CHUNK_BEGIN, CHUNK_END, CHUNK_FOLLOWING, CHUNK_FIRST, CHUNK_LAST, CHUNK_TOKENS, CHUNK_FIELDS = range(7)
 
 
 @helper
-def _copy_bits(source, count, target, offset):
-    """Set the first ``count`` bits of a bitmap in another, from bit ``offset`` on."""
-    for word in range((count + 63) >> 6):
-        bits = at(source, word)
-        if 64 * word + 64 > count:
-            bits &= (ONE << U64(count - 64 * word)) - ONE
-        place = (offset >> 6) + word
-        shift = U64(offset & 63)
-        put(target, place, at(target, place) | bits << shift)
-        if shift > ZERO:
-            put(target, place + 1, at(target, place + 1) | bits >> (U64(64) - shift))
-
-
-@helper
-def _may_be_cut(text, length, base, position):
-    """Whether a region may hold two characters that :func:`cuts.cut_unspanned` cuts between."""
-    before = ZERO
-    while base < position:
-        if base + 64 > length:
-            return True
-        leads = in_range(text + base, FIRST_LEAD, LEADS)
-        if leads & (leads << U64(3) | before >> U64(61)) != ZERO:
-            return True
-        before = leads
-        base += 64
-    return False
-
-
-@helper
-def _walk_again(view, work, text, length, base, position, stop):
-    """Mark the starts of a region again, which have been cut further since; the text goes on to ``stop``."""
-    reach = np.int64(CHUNK_BLOCKS)
-    while True:
-        blocks = min((stop - base + 63) >> 6, reach)
-        decided = call_kernel(field(view, VIEW_WALKER), (view, work, text, length, base, stop, blocks))
-        if decided >= position or decided < 0 or blocks < reach:
-            return
-        reach *= 4
-
-
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64)")
-def encode_marking(work, addresses, lengths, ends, sizes, bitmap, words, settled):
-    """Encode one document as :func:`encode.encode_documents` does, and mark where its pieces, and added tokens, begin.
-
-    Parameters
-    ----------
-    work, addresses, lengths, ends : as there
-    sizes : address of int32: the bytes of each id
-    bitmap : address of uint64[words], zeros before the first call; a word more than the document's bytes ask for
-    settled : address of int64[2], set to the last place met where a piece begins, whatever follows the document, and
-        how many ids there are before it
-
-    Returns how many ids, or a status as there.
-    """
-    view = field(work, WORK_VIEW)
-    text = at(array_at(addresses, 1, np.int64), 0)
-    length = at(array_at(lengths, 1, np.int64), 0)
-    widths = array_at(sizes, np.int64(1) << 32, np.int32)
-    target = array_at(bitmap, words, np.uint64)
-    starts = table(work, WORK_STARTS, np.uint64)
-    found = array_at(settled, 2, np.int64)
-    before = field(work, WORK_LEFT)
-    result = np.int64(PAUSED)
-    while result == PAUSED:
-        base = max(field(work, WORK_POSITION), 0)
-        used = field(work, WORK_OUTPUT_USED)
-        set_field(work, WORK_LEFT, 1)  # so it returns after each region, whose bitmap is there
-        result = call_kernel(field(view, VIEW_ENCODER), (work, addresses, lengths, ends, np.int64(1)))
-        position = length if result >= 0 else field(work, WORK_POSITION)
-        count = result if result >= 0 else field(work, WORK_OUTPUT_USED)
-        begin = position
-        if result == PAUSED:
-            begin = position - 1 + field(work, WORK_LEFT)
-        elif result == DISALLOWED:
-            break
-        # Up to the region there are added tokens, if anything.
-        ids = table(work, WORK_OUTPUT, np.uint32)
-        while base < begin and used < count:
-            put(target, base >> 6, at(target, base >> 6) | ONE << U64(base & 63))
-            base += np.int64(at(widths, np.int64(at(ids, used))))
-            used += 1
-        if position > begin:
-            if field(view, VIEW_CUTTER) != 0 and _may_be_cut(text, length, begin, position):
-                stop = length
-                for match in (WORK_RAW_MATCH, WORK_MATCH):  # the second is before the first
-                    if field(work, match) >= 0:
-                        stop = max(field(work, match + 1), begin)
-                _walk_again(view, work, text, length, begin, position, stop)
-            _copy_bits(starts, position - begin, target, begin)
-            # So far a window may have reached that was widened for one long piece, or an added token.
-            reach = max(np.int64(4 * CHUNK_BYTES), 16 * (position - begin)) + field(view, VIEW_LONGEST_ADDED)
-            if begin + reach + LOOK_AHEAD <= length:
-                put(found, 0, position)
-                put(found, 1, count)
-    set_field(work, WORK_LEFT, before)
-    return result
-
-
-@kernel("int64(int64, int64, int64, int64, int64)")
-def add_up_groups(ids, count, sizes, begin, sums):
-    """Write where every GROUP-th of ``count`` tokens begins, the first of which begins at ``begin``; return the end.
-
-    ``ids`` is the address of uint32[count], ``sizes`` that of int32, how many bytes each id has, ``sums`` that of
-    int64[count // GROUP + 1].
-    """
-    numbers = array_at(ids, count, np.uint32)
-    widths = array_at(sizes, np.int64(1) << 32, np.int32)
-    edges = array_at(sums, count // GROUP + 1, np.int64)
-    for group in range(count // GROUP):
-        put(edges, group, begin)
-        total = np.int32(0)
-        for i in range(GROUP * group, GROUP * group + GROUP):
-            total += at(widths, np.int64(at(numbers, i)))
-        begin += np.int64(total)
-    put(edges, count // GROUP, begin)
-    for i in range(count - count % GROUP, count):
-        begin += np.int64(at(widths, np.int64(at(numbers, i))))
-    return begin
-
-
-@helper
-def _place_after(block, count):
-    """Where the first ``count`` tokens of a block end."""
-    ids = table(block, BLOCK_IDS, np.uint32)
-    sizes = array_at(field(block, BLOCK_SIZES), np.int64(1) << 32, np.int32)
-    place = at(table(block, BLOCK_SUMS, np.int64), count // GROUP)
-    for i in range(count - count % GROUP, count):
-        place += np.int64(at(sizes, np.int64(at(ids, i))))
-    return place
-
-
-@helper
-def _last_at_most(values, count, limit):
-    """How many of ``values[:count]``, which rise, are at most ``limit``."""
-    low = np.int64(0)
-    high = count
-    while low < high:
+def _point_before(block, value, column, near):
+    """The last point of a block whose column is at most a value, or the first one; ``near`` is one to begin at."""
+    points = table(block, BLOCK_POINTS, np.int64)
+    count = len(points) >> 1
+    low, high, step = near, near + 1, np.int64(1)
+    if at(points, 2 * near + column) <= value:
+        while high < count and at(points, 2 * high + column) <= value:
+            low = high
+            step <<= 1
+            high = low + step
+        high = min(high, count)
+    else:
+        high = near
+        low = near - 1
+        while low > 0 and at(points, 2 * low + column) > value:
+            high = low
+            step <<= 1
+            low = high - step
+        low = max(low, 0)
+    while high - low > 1:
         middle = (low + high) >> 1
-        if at(values, middle) <= limit:
-            low = middle + 1
+        if at(points, 2 * middle + column) <= value:
+            low = middle
         else:
             high = middle
     return low
 
 
 @helper
-def _tokens_before(block, place):
-    """How many tokens of a block end at or before a place."""
+def _place_after(block, count, near):
+    """(place, point): where the first ``count`` tokens of a block end, and the last point before."""
     ids = table(block, BLOCK_IDS, np.uint32)
+    points = table(block, BLOCK_POINTS, np.int64)
     sizes = array_at(field(block, BLOCK_SIZES), np.int64(1) << 32, np.int32)
-    sums = table(block, BLOCK_SUMS, np.int64)
-    group = max(_last_at_most(sums, len(sums), place) - 1, 0)
-    end = at(sums, group)
-    count = GROUP * group
+    near = _point_before(block, count, POINT_IDS, near)
+    total = np.int32(0)  # in 64 bits it takes twice as long
+    for i in range(at(points, 2 * near + POINT_IDS), count):
+        total += at(sizes, np.int64(at(ids, i)))
+    return field(block, BLOCK_BEGIN) + at(points, 2 * near) + np.int64(total), near
+
+
+@helper
+def _tokens_before(block, place, near):
+    """How many tokens of a block end at or before a place; ``near`` is a point to begin at."""
+    ids = table(block, BLOCK_IDS, np.uint32)
+    points = table(block, BLOCK_POINTS, np.int64)
+    sizes = array_at(field(block, BLOCK_SIZES), np.int64(1) << 32, np.int32)
+    origin = field(block, BLOCK_BEGIN)
+    near = _point_before(block, place - origin, POINT_PLACE, near)
+    end = origin + at(points, 2 * near)
+    count = at(points, 2 * near + POINT_IDS)
     while count < len(ids):
         end += np.int64(at(sizes, np.int64(at(ids, count))))
         if end > place:
@@ -231,10 +97,23 @@ def _tokens_before(block, place):
     return count
 
 
+@helper
+def _tokens_up_to(block, place, end, count, near):
+    """:func:`_tokens_before`, where ``count`` of them end at ``end``, at or after the place."""
+    if end - place > TRACE_STEP:
+        return _tokens_before(block, place, near)
+    ids = table(block, BLOCK_IDS, np.uint32)
+    sizes = array_at(field(block, BLOCK_SIZES), np.int64(1) << 32, np.int32)
+    while end > place:
+        count -= 1
+        end -= np.int64(at(sizes, np.int64(at(ids, count))))
+    return count
+
+
 @kernel("int64(int64, int64)")
 def tokens_before(block, place):
     """How many tokens of a block, at the address ``block``, end at or before a byte offset."""
-    return _tokens_before(block, place)
+    return _tokens_before(block, place, np.int64(0))
 
 
 @helper
@@ -249,49 +128,113 @@ def _start_after(bitmap, bit, stop):
 
 
 @helper
-def _same_starts(work, block, bit, width):
-    """Whether the ``width`` bytes of a block from ``bit`` on have the same pieces by themselves."""
+def _starts_in(bitmap, bit, width):
+    """The bits of a bitmap from ``bit`` on as a word, of which the lowest ``width``, or all 64, are meant."""
+    word, shift = bit >> 6, U64(bit & 63)
+    bits = at(bitmap, word) >> shift
+    if shift > ZERO:
+        bits |= at(bitmap, word + 1) << (U64(64) - shift)
+    return bits if width >= 64 else bits & ((ONE << U64(width)) - ONE)
+
+
+@helper
+def _alike(work, block, bit, width):
+    """How many of the ``width`` bytes of a block from ``bit`` on have the same starts by themselves, up to the first
+    that has not.
+    """
     bitmap = table(block, BLOCK_BITMAP, np.uint64)
     starts = table(work, WORK_STARTS, np.uint64)
     blocks = (width + 63) >> 6
     if walk_all(work, field(block, BLOCK_TEXT) + field(block, BLOCK_BEGIN) + bit, width, blocks) < 0:
-        return False
-    shift = U64(bit & 63)
+        return np.int64(0)
     for word in range(blocks):
-        there = at(bitmap, (bit >> 6) + word) >> shift
-        if shift > ZERO:
-            there |= at(bitmap, (bit >> 6) + word + 1) << (U64(64) - shift)
-        differ = there ^ at(starts, word)
-        if 64 * word + 64 > width:
-            differ &= (ONE << U64(width - 64 * word)) - ONE
+        rest = width - 64 * word
+        differ = _starts_in(bitmap, bit + 64 * word, rest) ^ _starts_in(starts, 64 * word, rest)
         if differ != ZERO:
-            return False
-    return True
+            return 64 * word + np.int64(trailing_zeros(differ))
+    return width
 
 
 @helper
-def _settle(work, block, begin, end):
-    """(place, tokens): up to where the tokens of the chunk ``begin`` to ``end`` are the block's, and how many.
+def _end_settled(work, block, begin, end):
+    """Up to where a chunk that ends at ``end`` has the block's pieces, if it has them at ``begin``.
 
-    A chunk that begins with a piece has the block's pieces up to a few before its end. Those are walked anew, as the
-    text ends after them: where they are the same, so are all tokens.
+    It has them up to a few before its end. Those are walked anew, as the text ends after them: where they are the same,
+    so are all tokens.
     """
     bitmap = table(block, BLOCK_BITMAP, np.uint64)
     origin = field(block, BLOCK_BEGIN)
     limit = end - NEAR - origin
-    if limit <= 0 or not is_set(bitmap, begin - origin):
-        return begin, np.int64(0)
+    if limit <= begin - origin:
+        return begin
     bit = last_start(bitmap, limit)
     for _ in range(2):
         if bit > 0:
             bit = last_start(bitmap, bit - 1)
     if origin + bit <= begin:
-        return begin, np.int64(0)
-    place = origin + bit
-    stop = field(block, BLOCK_STOP)
-    if (end == stop or is_set(bitmap, end - origin)) and _same_starts(work, block, bit, end - place):
-        place = end
-    return place, _tokens_before(block, place) - _tokens_before(block, begin)
+        return begin
+    width = end - origin - bit
+    same = _alike(work, block, bit, width)
+    if same == width and (end == field(block, BLOCK_STOP) or is_set(bitmap, end - origin)):
+        return end
+    return origin + last_start(bitmap, bit + max(same - 1, 0))
+
+
+@helper
+def _has_added(block, token, size):
+    """Whether an added token is among those from number ``token`` on, one at least, that make up ``size`` bytes."""
+    ids = table(block, BLOCK_IDS, np.uint32)
+    sizes = array_at(field(block, BLOCK_SIZES), np.int64(1) << 32, np.int32)
+    is_added = array_at(field(block, BLOCK_ADDED), np.int64(1) << 32, np.uint8)
+    while token < len(ids) and size >= 0:
+        if at(is_added, np.int64(at(ids, token))) != 0:
+            return True
+        size -= np.int64(at(sizes, np.int64(at(ids, token))))
+        token += 1
+    return False
+
+
+@helper
+def _begin_settled(work, block, begin, end, before):
+    """The first place from which on a chunk has the block's pieces, where it can be counted in two parts; or ``end``.
+
+    That is ``begin`` if a piece begins there. Else the chunk's pieces are walked until one begins with one of the
+    block's, if those before it are the same as if the text ended there. ``before`` tokens end at or before ``begin``.
+    """
+    bitmap = table(block, BLOCK_BITMAP, np.uint64)
+    starts = table(work, WORK_STARTS, np.uint64)
+    bit = begin - field(block, BLOCK_BEGIN)
+    if is_set(bitmap, bit):
+        return begin
+    length = field(block, BLOCK_LENGTH) - begin
+    # What the added tokens around are is not asked here: there are none. A text that ends soon would decide, too.
+    if end - begin < 4 * NEAR or _has_added(block, before, 4 * NEAR):
+        return end
+    text = field(block, BLOCK_TEXT) + begin
+    if walk_all(work, text, length, np.int64(2)) < 2 * NEAR:
+        return end
+    first, second = at(starts, 0), at(starts, 1)
+    both_first = first & _starts_in(bitmap, bit, np.int64(64))
+    both_second = second & _starts_in(bitmap, bit + 64, np.int64(64))
+    for _ in range(4):
+        if both_first != ZERO:
+            width = np.int64(trailing_zeros(both_first))
+            both_first &= both_first - ONE
+        elif both_second != ZERO:
+            width = 64 + np.int64(trailing_zeros(both_second))
+            both_second &= both_second - ONE
+        else:
+            break
+        if walk_all(work, text, width, (width + 63) >> 6) < 0:
+            break
+        differ = first ^ at(starts, 0)
+        if width < 64:
+            differ &= (ONE << U64(width)) - ONE
+        elif width > 64:
+            differ |= _starts_in(starts, np.int64(64), width - 64) ^ (second & ((ONE << U64(width - 64)) - ONE))
+        if differ == ZERO:
+            return begin + width
+    return end
 
 
 @helper
@@ -431,28 +374,31 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
     done : up to where the text is covered; the first chunk ends after it
     overlap : most tokens of a chunk that the next one repeats, from a place of the level on that it was cut at
     output : address of int64[most, CHUNK_FIELDS], set to begin, end and the next one's begin of each chunk, and
-        to the place up to which the block's tokens are its own, and their number
+        to the places from which and up to which the block's tokens are its own, and how many these are
 
     Returns how many chunks. They end where no further one can be cut: at the end, or before a stretch without places.
     """
-    tokens = field(block, BLOCK_TOKENS)
+    tokens = field(block, BLOCK_IDS + 1)
     bitmap = table(block, BLOCK_BITMAP, np.uint64)
     origin = field(block, BLOCK_BEGIN)
     stop = field(block, BLOCK_STOP)
     is_last = field(block, BLOCK_IS_LAST) != 0
     text, length = field(block, BLOCK_TEXT), field(block, BLOCK_LENGTH)
+    any_start = field(field(work, WORK_VIEW), VIEW_COARSE) == 0  # else nothing is the block's for sure
     chunks = array_at(output, CHUNK_FIELDS * most, np.int64)
     used = np.int64(0)
+    near = np.int64(0)  # a point not far before the next chunk's begin
+    before = _tokens_before(block, begin, near)
     while used < most and tokens > 0:
-        before = _tokens_before(block, begin)
         if before + budget > tokens and not is_last:
             break
-        end = np.int64(-1)
+        end = stop
         level = field(block, BLOCK_LEVEL)
-        if before + budget >= tokens and is_last:
-            end = stop
-        else:
-            limit = min(_place_after(block, before + budget), stop)
+        limit, most_tokens = stop, tokens
+        if before + budget < tokens or not is_last:
+            most_tokens = before + budget
+            limit, near = _place_after(block, most_tokens, near)
+            end = np.int64(-1)
             while level > PIECES:
                 end = _last_cut(text, length, done, limit, level)
                 if end >= 0:
@@ -462,26 +408,41 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
                 end = origin + last_start(bitmap, limit - origin)
         if end <= done:
             break
+        tokens_there = _tokens_up_to(block, end, limit, most_tokens, near)
         following = end
         if overlap > 0 and end < stop:
-            back = _tokens_before(block, end) - overlap
-            floor = max((_place_after(block, back) if back > 0 else np.int64(0)) - 1, begin)
+            back = tokens_there - overlap
+            floor = begin
+            if back > 0:
+                place, _ = _place_after(block, back, near)
+                floor = max(place - 1, begin)
             if level > PIECES:
                 place = _first_cut(text, length, floor, end, level)
                 if place >= 0:
                     following = place
             else:
                 following = origin + _start_after(bitmap, floor + 1 - origin, end - origin)
-        settled, known = _settle(work, block, begin, end)
+        first = last = begin
+        known = np.int64(0)
+        if any_start:
+            first = _begin_settled(work, block, begin, end, before)
+            last = _end_settled(work, block, first, end)
+        if last > first:
+            known = _tokens_up_to(block, last, limit, most_tokens, near)
+            known -= before if first == begin else _tokens_before(block, first, near)
+        else:
+            first = last = begin
         chunk = CHUNK_FIELDS * used
         put(chunks, chunk + CHUNK_BEGIN, begin)
         put(chunks, chunk + CHUNK_END, end)
         put(chunks, chunk + CHUNK_FOLLOWING, following)
-        put(chunks, chunk + CHUNK_SETTLED, settled)
+        put(chunks, chunk + CHUNK_FIRST, first)
+        put(chunks, chunk + CHUNK_LAST, last)
         put(chunks, chunk + CHUNK_TOKENS, known)
         used += 1
         if is_last and end >= stop:
             break
+        before = tokens_there if following == end else _tokens_before(block, following, near)
         begin = following
         done = end
     return used

@@ -251,7 +251,19 @@ WORK_LISTING = 81  # what kernels.lists makes lists of: see there
 WORK_PLAN = 83  # address of the fields by which the ids of a short text are located
 WORK_LANES = 84  # uint64: what learn_together works in
 WORK_MISSES_BEFORE = 86  # WORK_MISSES before the last group
-WORK_FIELDS = 87
+WORK_TRACE = 87  # address of a trace, or 0
+WORK_FIELDS = 88
+
+# A trace of a call of one document: which pieces, and how many ids before them, made the result.
+TRACE_STARTS = 0  # uint64[bytes / 64 + 2]: a bit for each byte, set where a piece or an added token begins; or empty
+TRACE_POINTS = 2  # int64[2 * (bytes / TRACE_STEP + 2)]: byte offsets where pieces begin, and the ids before each ...
+TRACE_USED = 4  # ... and how many there are; the first is always (0, 0)
+TRACE_BEFORE = 5  # ids before those in the output, where they are only counted
+TRACE_LIMIT = 6  # with more ids than this the call returns PAUSED
+TRACE_SETTLED = 7  # the last place met that surely is a piece's first byte, whatever follows the document ...
+TRACE_SETTLED_IDS = 8  # ... and the ids before it
+TRACE_FIELDS = 9
+TRACE_STEP = 256  # bytes from one point to the next, at least
 
 # Bytes of the text's end that the tail holds. With 64, documents of 175 bytes took a tenth longer: their pretokens were
 # keyed in two groups, and part of them was searched for added tokens byte by byte.

@@ -24,6 +24,14 @@ from numbatok.kernels.dtypes import (
     PAUSED,
     TAIL_BYTES,
     TAIL_KEPT,
+    TRACE_BEFORE,
+    TRACE_LIMIT,
+    TRACE_POINTS,
+    TRACE_SETTLED,
+    TRACE_SETTLED_IDS,
+    TRACE_STARTS,
+    TRACE_STEP,
+    TRACE_USED,
     TRIE_LEADS,
     U64,
     VIEW_ADDED_ANY_FLAG,
@@ -68,6 +76,7 @@ from numbatok.kernels.dtypes import (
     WORK_STOP,
     WORK_SYMBOLS,
     WORK_TAIL,
+    WORK_TRACE,
     WORK_TRIES_OFF,
     WORK_UNTIL,
     WORK_VIEW,
@@ -86,7 +95,46 @@ from numbatok.kernels.intrinsics import (
 )
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.spans import flatten, place_of, wide_base_of
-from numbatok.kernels.starts import is_set, keep_tail, last_start, next_start, whole_start
+from numbatok.kernels.starts import LOOK_AHEAD, is_set, keep_tail, last_start, next_start, set_bit, whole_start
+
+
+@helper
+def _trace_starts(trace, starts, base, end):
+    """Note in a trace the starts of ``text[base:end]``, whose bitmap is ``starts``."""
+    target = table(trace, TRACE_STARTS, np.uint64)
+    if len(target) == 0:
+        return
+    count = end - base
+    shift = U64(base & 63)
+    for word in range((count + 63) >> 6):
+        bits = at(starts, word)
+        if 64 * word + 64 > count:
+            bits &= (ONE << U64(count - 64 * word)) - ONE
+        place = (base >> 6) + word
+        put(target, place, at(target, place) | bits << shift)
+        if shift > ZERO:
+            put(target, place + 1, at(target, place + 1) | bits >> (U64(64) - shift))
+
+
+@helper
+def _trace_point(trace, place, used):
+    """Note in a trace that a scan may begin at a place, with ``used`` ids in the output before it."""
+    points = table(trace, TRACE_POINTS, np.int64)
+    last = field(trace, TRACE_USED) - 1
+    if place >= at(points, 2 * last) + TRACE_STEP:
+        put(points, 2 * last + 2, place)
+        put(points, 2 * last + 3, field(trace, TRACE_BEFORE) + used)
+        set_field(trace, TRACE_USED, last + 2)
+
+
+@helper
+def _trace_region(view, trace, length, base, end, count):
+    """Note in a trace where a region of a document of ``length`` bytes ends, with ``count`` ids before."""
+    # So far a window may have reached that was widened for one long piece, or an added token.
+    reach = max(np.int64(4 * CHUNK_BYTES), 16 * (end - base)) + field(view, VIEW_LONGEST_ADDED)
+    if base + reach + LOOK_AHEAD <= length:
+        set_field(trace, TRACE_SETTLED, end)
+        set_field(trace, TRACE_SETTLED_IDS, count)
 
 
 @helper
@@ -121,6 +169,7 @@ def _encode_pretokens(view, work, text, length, base, offset, begin, count, used
     keyer = field(view, VIEW_KEYER)
     looker = field(view, VIEW_LOOKER)
     learner = field(view, VIEW_TOGETHER)
+    trace = field(work, WORK_TRACE) if field(view, VIEW_COARSE) == 0 else np.int64(0)
     # A key is read 16 bytes at once: near the text's end from its padded copy, and all of a text that this holds.
     inside = count if length > TAIL_KEPT else begin
     while inside > begin and base + np.int64(at(positions, inside - 1)) + 16 > length:
@@ -130,6 +179,8 @@ def _encode_pretokens(view, work, text, length, base, offset, begin, count, used
         misses = field(work, WORK_MISSES)
         missed_before = misses - field(work, WORK_MISSES_BEFORE)
         most = LARGE_GROUP if missed_before > 0 and learner != 0 else GROUP
+        if trace != 0:
+            _trace_point(trace, base + np.int64(at(positions, begin)), used)
         if begin < inside:
             group = min(most, inside - begin)
             call_kernel(keyer, (work, text, length, base, begin, group))
@@ -362,9 +413,11 @@ def _encode_document(view, work, text, length, position, used, total):
     """
     output = table(work, WORK_OUTPUT, np.uint32)
     actions = table(work, WORK_ACTIONS, np.uint8)
+    starts = table(work, WORK_STARTS, np.uint64)
     cutter = field(view, VIEW_CUTTER)
     count_only = field(work, WORK_COUNT_ONLY) != 0
     until = field(work, WORK_UNTIL)
+    trace = field(work, WORK_TRACE)
     base = position
     resume = field(work, WORK_RESUME)
     reach = CHUNK_BLOCKS  # grows while a pretoken reaches further
@@ -373,6 +426,9 @@ def _encode_document(view, work, text, length, position, used, total):
             set_field(work, WORK_RESUME, resume)
             return np.int64(MISSED), base, used, total
         if field(work, WORK_LEFT) <= 0 or field(field(work, WORK_STOP), 0) != 0:
+            set_field(work, WORK_RESUME, resume)
+            return np.int64(PAUSED), base, used, total
+        if trace != 0 and total + used > field(trace, TRACE_LIMIT):
             set_field(work, WORK_RESUME, resume)
             return np.int64(PAUSED), base, used, total
         # As far as the walk may look.
@@ -396,6 +452,8 @@ def _encode_document(view, work, text, length, position, used, total):
                 return np.int64(NEED_OUTPUT), base, used, total
             put(output, used, at(table(view, VIEW_ADDED_IDS, np.uint32), token))
             used += 1
+            if trace != 0 and field(trace, TRACE_STARTS + 1) != 0:
+                set_bit(table(trace, TRACE_STARTS, np.uint64), stop)
             base = pass_added(work, match)
             resume = base
             continue
@@ -407,6 +465,10 @@ def _encode_document(view, work, text, length, position, used, total):
                 return walked, base, used, total
             reach *= 4
             continue
+        if trace != 0:
+            _trace_starts(trace, starts, base, end)
+            set_field(trace, TRACE_BEFORE, total)
+            _trace_point(trace, base, used)
         if cutter != 0:
             call_kernel(cutter, (view, work, text, length, base, end))
         # Stages 2 to 4.
@@ -415,6 +477,8 @@ def _encode_document(view, work, text, length, position, used, total):
             set_field(work, WORK_RESUME, resume)
             return status, base, used, total
         set_field(work, WORK_LEFT, field(work, WORK_LEFT) - (end - base))
+        if trace != 0:
+            _trace_region(view, trace, length, base, end, total + used)
         base = end
         resume = end
         reach = CHUNK_BLOCKS

@@ -152,6 +152,24 @@ def new_bytes(typingctx, size):
 
 
 @intrinsic
+def new_str(typingctx, length, largest):
+    """``id`` of a new ``str`` that is to be filled before anyone sees it, or 0 where memory is short; owned.
+
+    ``largest`` is its largest character, or the bits that any of them has.
+    """
+    signature = types.int64(types.int64, types.int64)
+
+    def codegen(context, builder, signature, args):
+        arguments = [(I64, args[0]), (I32, builder.trunc(args[1], I32))]
+        made = builder.ptrtoint(_python_call(builder, "PyUnicode_New", BYTE_POINTER, arguments), I64)
+        with cgutils.if_unlikely(builder, builder.icmp_unsigned("==", made, ir.Constant(I64, 0))):
+            _python_call(builder, "PyErr_Clear", ir.VoidType(), [])
+        return made
+
+    return signature, codegen
+
+
+@intrinsic
 def new_array(typingctx, maker, kind, item_type, length, columns):
     """``id`` of a new array, of two dimensions unless ``columns`` is 0; owned.
 

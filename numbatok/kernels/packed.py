@@ -14,16 +14,23 @@ PACKED_BLOCK = 1024  # characters that take the same number of bytes each
 
 
 @helper
-def _width(source):
+def all_bits(source, begin, end, item):
+    """The bits that any of the characters ``source[begin:end]`` has, which are of the type ``item``."""
+    bits = item(0)
+    for i in range(begin, end):
+        bits = item(bits | at(source, i))
+    return np.int64(bits)
+
+
+@helper
+def _width(source, item):
     """Bytes that the widest of some characters takes: 1, 2 or 4."""
-    bits = np.uint32(0)
-    for i in range(len(source)):
-        bits = np.uint32(bits | np.uint32(at(source, i)))
+    bits = all_bits(source, np.int64(0), len(source), item)
     return np.int64(1) if bits < 0x100 else np.int64(2) if bits < 0x10000 else np.int64(4)
 
 
 @helper
-def _copy(source, target, item):
+def copy_characters(source, target, item):
     """Write characters in the type of an item."""
     for i in range(len(source)):
         put(target, i, item(at(source, i)))
@@ -38,13 +45,13 @@ def _pack(address, count, item, size, widths, output):
         first = PACKED_BLOCK * block
         length = min(count - first, PACKED_BLOCK)
         source = array_at(address + size * first, length, item)
-        width = _width(source)
+        width = _width(source, item)
         if width == 1:
-            _copy(source, array_at(output + used, length, np.uint8), np.uint8)
+            copy_characters(source, array_at(output + used, length, np.uint8), np.uint8)
         elif width == 2:
-            _copy(source, array_at(output + used, length, np.uint16), np.uint16)
+            copy_characters(source, array_at(output + used, length, np.uint16), np.uint16)
         else:
-            _copy(source, array_at(output + used, length, np.uint32), np.uint32)
+            copy_characters(source, array_at(output + used, length, np.uint32), np.uint32)
         put(width_of, block, np.uint8(width))
         used += width * length
     return used

@@ -165,6 +165,23 @@ def add_sizes(ids, count, sizes, begin, ends):
     return begin
 
 
+@helper
+def characters_between(text, begin, end):
+    """How many characters of the UTF-8 at an address begin from one byte offset on and before another."""
+    count = np.int64(0)
+    while begin + 64 <= end:
+        count += 64 - np.int64(set_bits(in_range(text + begin, 0x80, 0x40)))
+        begin += 64
+    if begin < end and end >= 64:
+        trailing = in_range(text + end - 64, 0x80, 0x40) >> U64(64 - (end - begin))
+        return count + end - begin - np.int64(set_bits(trailing))
+    source = array_at(text, end, np.uint8)
+    while begin < end:
+        count += np.int64(at(source, begin) & np.uint8(0xC0) != np.uint8(0x80))
+        begin += 1
+    return count
+
+
 @kernel("int64(int64, int64, int64, int64)")
 def count_characters(text, places, count, numbers):
     """Write how many characters of a text begin before each of ``count`` places, which rise; return the last number.
@@ -176,14 +193,8 @@ def count_characters(text, places, count, numbers):
     before = np.int64(0)
     done = np.int64(0)
     for i in range(count):
-        place = at(edges, i)
-        while done + 64 <= place:
-            before += 64 - np.int64(set_bits(in_range(text + done, 0x80, 0x40)))
-            done += 64
-        source = array_at(text, place, np.uint8)
-        while done < place:
-            before += np.int64(at(source, done) & np.uint8(0xC0) != np.uint8(0x80))
-            done += 1
+        before += characters_between(text, done, at(edges, i))
+        done = at(edges, i)
         put(found, i, before)
     return before
 
