@@ -40,5 +40,7 @@ def test_slices(widest: str) -> None:
                 wanted = [text[begin:end] for begin, end in some]
                 assert made == wanted
                 assert [part.isascii() for part in made] == [part.isascii() for part in wanted]
-                assert [part.__sizeof__() for part in made] == [part.__sizeof__() for part in wanted]
+                # Of one character CPython may have one for all, which keeps its UTF-8 if another test asked for that.
+                longer = [(part, other) for part, other in zip(made, wanted, strict=True) if len(part) > 1]
+                assert all(part.__sizeof__() == other.__sizeof__() for part, other in longer)
                 assert [part.upper() + part for part in made] == [part.upper() + part for part in wanted]
