@@ -326,7 +326,7 @@ class Suffix(_Search):
             if data[start] == ord(" ") and data[start - 1] < 0x80 and chr(data[start - 1]).isalpha():
                 return int(start)
         for start in chosen[:MEETINGS].tolist():  # before white space, say, no suffix is the same as if it ended there
-            if self._agree(np.array([high]), start, stop)[0]:
+            if self._agree(np.array([high], np.int64), start, stop)[0]:
                 return int(start)
         return int(chosen[0]) if len(chosen) else size
 
