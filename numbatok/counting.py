@@ -148,6 +148,8 @@ class Bytes:
             self._starts = starts = np.zeros(self.size // 64 + 2, np.uint64)
         else:
             starts[: self._reached // 64 + 2] = 0
+        if not counted:
+            self._reached = length  # at most, should the call end with an exception
         tables = (dtypes.TRACE_STARTS, starts), (dtypes.TRACE_POINTS, self._points)
         for field, array in tables:
             trace[field], trace[field + 1] = address_of(array), array.size
@@ -170,7 +172,9 @@ class Bytes:
         finally:  # who catches a refused token may go on with the scratch
             record[dtypes.WORK_TRACE] = record[dtypes.WORK_COUNT_ONLY] = 0
         is_done = status >= 0
-        self._reached = reached = length if is_done else reached
+        reached = length if is_done else reached
+        if not counted:
+            self._reached = reached
         count = status if is_done else int(record[dtypes.WORK_OUTPUT_USED])
         ids = scratch.output[: 0 if counted else count]
         if scratch.output is scratch.small_output:  # where other calls' ids go

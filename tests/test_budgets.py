@@ -243,6 +243,7 @@ def test_traced(name: str) -> None:
             assert not part.is_done
             assert part.end >= begin + 20_000
             assert np.array_equal(part.ids, whole[: part.total])
+            assert not part.starts[(part.end - begin >> 6) + 1 :].any()  # nothing of a longer one before
         settle(scratch)
 
 
