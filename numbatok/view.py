@@ -126,30 +126,46 @@ def _fill_vocabulary(view: View, vocabulary: Vocabulary) -> None:
         capacity = max(len(vocabulary.data) - count, 1)
         rows = np.empty((capacity, 3), np.uint32)
         rows = rows[: build.split_tokens(view.address, address_of(rows), capacity)]
-        merged = np.arange(count, dtype=np.uint32)
     else:
-        rows = vocabulary.merges.copy()
-        merged = rows[:, 2].copy()
-        rows[:, 2] = np.arange(len(rows))
+        rows = vocabulary.merges
     single = np.flatnonzero(lengths == 1)
     byte_symbols = np.zeros(256, np.uint32)
     byte_symbols[vocabulary.data[vocabulary.starts[single]]] = single
     view.set_table(dtypes.VIEW_BYTE_SYMBOLS, byte_symbols)
-    view.set_table(dtypes.VIEW_MERGED, merged)
-    first = int(merged[0]) if len(merged) else 0
-    in_order = np.array_equal(merged, np.arange(first, first + len(merged)))
-    view[dtypes.VIEW_FIRST_MERGED] = first if in_order else -1
-    if not _enter_pairs(view, rows, count, vocabulary.is_plain):
+    by_token = vocabulary.merges is None or _follow(rows[:, 2])
+    pairs = _enter_pairs(view, rows, count, vocabulary.is_plain, by_token)
+    if pairs is None:
         # A pair stands twice, of which the last counts; or nearly every pair is needed.
         both = rows[::-1, 0].astype(np.uint64) << np.uint64(32) | rows[::-1, 1]
         rows = rows[np.sort(len(rows) - 1 - np.unique(both, return_index=True)[1])]
-        _enter_pairs(view, rows, len(rows), vocabulary.is_plain)
-    view.set_table(dtypes.VIEW_IDS, vocabulary.ids)
+        pairs = _enter_pairs(view, rows, len(rows), vocabulary.is_plain, by_token)
+    if pairs is not None and vocabulary.is_plain and not by_token:
+        # As in Llama 3's file, of 280,147 merges: after this one a token, and tokens in order.
+        scratch = Scratch(view.record)
+        pairs = pairs[: build.drop_unused(view.address, scratch.address, address_of(pairs), len(pairs))]
+        if _follow(pairs[:, 2]):
+            _enter_pairs(view, pairs, len(pairs), False, True)
+    first = int(vocabulary.ids[0])
+    in_order = np.array_equal(vocabulary.ids, np.arange(first, first + count))
+    view.set_table(dtypes.VIEW_IDS, np.empty(0, np.uint32) if in_order else vocabulary.ids)
+    view[dtypes.VIEW_FIRST_ID] = first if in_order else 0
     view[dtypes.VIEW_WHOLE_LIMIT] = int(lengths.max()) if vocabulary.whole_first else 0
 
 
-def _enter_pairs(view: View, rows: npt.NDArray[np.uint32], room: int, plain: bool) -> bool:
-    """Fill the tables of pairs with what is needed of the rows, in tables for ``room``; whether that was possible."""
+def _follow(symbols: npt.NDArray[np.uint32]) -> bool:
+    """Whether each symbol is greater than the one before."""
+    return bool(np.all(symbols[1:] > symbols[:-1]))
+
+
+def _enter_pairs(
+    view: View, rows: npt.NDArray[np.uint32], room: int, plain: bool, by_token: bool
+) -> npt.NDArray[np.uint32] | None:
+    """Fill the tables of pairs with what is needed of the rows, in tables for ``room``.
+
+    ``by_token`` says that the token which a pair makes is its rank. Returns the rows that are needed, or None where
+    there was no room, or the same pair twice.
+    """
+    rows = rows.copy()
     pairs = np.full(slots_for(min(room, len(rows))), dtypes.ALL_ONES, np.uint64)
     filter_bits = 4 * len(pairs)
     view.set_table(dtypes.VIEW_PAIRS, pairs)
@@ -157,11 +173,13 @@ def _enter_pairs(view: View, rows: npt.NDArray[np.uint32], room: int, plain: boo
     view.set_table(dtypes.VIEW_BYTE_PAIRS, np.full(1 << 16, dtypes.NO_RANK, np.uint32))
     view[dtypes.VIEW_PAIR_SHIFT] = 65 - len(pairs).bit_length()
     view[dtypes.VIEW_PAIR_FILTER_SHIFT] = 65 - filter_bits.bit_length()
-    view.set_table(dtypes.VIEW_IDS, np.arange(view[dtypes.VIEW_TOKEN_STARTS + 1] - 1, dtype=np.uint32))
+    view.set_table(dtypes.VIEW_MERGED, np.empty(0, np.uint32) if by_token else rows[:, 2].copy())
+    view.set_table(dtypes.VIEW_IDS, np.empty(0, np.uint32))  # symbols are their own ids meanwhile
     view[dtypes.VIEW_MERGER] = merge.merge_pretoken.address
     scratch = Scratch(view.record)
     most = 3 * len(pairs) // 4
-    return int(build.enter_pairs(view.address, scratch.address, address_of(rows), len(rows), most, plain)) >= 0
+    entered = build.enter_pairs(view.address, scratch.address, address_of(rows), len(rows), most, plain)
+    return None if entered < 0 else rows[:entered]
 
 
 def _fill_options(view: View, vocabulary: Vocabulary) -> None:

@@ -112,7 +112,7 @@ def test_merges_that_are_not_numbered_in_order() -> None:
     ids = {token: 7 * number for number, token in enumerate(tokens)}
     tokenizer = Tokenizer(Parts(Vocabulary.from_merges(ids, merges), AddedTokens([]), small.RULE))
     oracle = naive.Tokenizer.from_merges(ids, merges)
-    assert engine_of(tokenizer)._view[dtypes.VIEW_FIRST_MERGED] == -1
+    assert engine_of(tokenizer)._view[dtypes.VIEW_MERGED + 1] == len(merges)
     rng = random.Random(6)
     pretokens = [bytes(rng.choices(b"abcde", k=rng.randint(1, 15))) for _ in range(dtypes.GROUP)]
     group = Group(tokenizer, new_scratch(tokenizer), pretokens)

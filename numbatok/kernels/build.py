@@ -32,6 +32,7 @@ from numbatok.kernels.spans import key_hash
 from numbatok.kernels.starts import set_bit
 
 _RANK_SHIFT = np.uint64(RANK_BITS)
+_REMOVED = ALL_ONES << _RANK_SHIFT  # a slot of no pair, which does not end a search
 
 
 @helper
@@ -103,9 +104,37 @@ def split_tokens(view, pairs, capacity):
     return found
 
 
+@helper
+def _pair(left, right):
+    """What a slot holds above the rank."""
+    return U64(left) << U64(SYMBOL_BITS) | U64(right)
+
+
+@helper
+def _slot_of(entries, shift, left, right):
+    """The slot of a pair of symbols, or the empty one where the search for it ends."""
+    mask = U64(len(entries)) - ONE
+    slot = pair_hash(left, right) >> shift
+    while at(entries, slot) != ALL_ONES and at(entries, slot) >> _RANK_SHIFT != _pair(left, right):
+        slot = (slot + ONE) & mask
+    return slot
+
+
+@helper
+def _end_of_token(rows, first, count):
+    """The end of the run of rows (left, right, token) from ``first`` on that make the same token."""
+    end = first + 1
+    while end < count and at(rows, 3 * end + 2) == at(rows, 3 * first + 2):
+        end += 1
+    return end
+
+
 @kernel("int64(int64, int64, int64, int64, int64, int64)")
 def enter_pairs(view, work, pairs, count, most, plain):
-    """Enter ``count`` rows (left, right, rank) of uint32, by rank, into the pair tables of a view, which are empty.
+    """Enter ``count`` rows (left, right, token) of uint32, in order of rank, into a view's empty pair tables.
+
+    The rank is its number among those entered, and the token is put to ``VIEW_MERGED``; or where that is empty the rank
+    is the token.
 
     Of rows that make the same token and follow each other only one is entered where that is enough. A token is merged
     over bytes that are merged just as they are alone, up to there: no merge reaches over their ends, or there would be
@@ -113,9 +142,9 @@ def enter_pairs(view, work, pairs, count, most, plain):
     bytes are merged alone is the only one that ever makes it. A rank file has two pairs a token, and with half of them
     a first pass over English takes 5 % less.
 
-    ``plain`` is 0 where bytes are not merged as they are: then every row is entered. ``VIEW_IDS`` holds each symbol's
-    own number meanwhile, and ``VIEW_WHOLE_LIMIT`` is 0. Returns how many pairs were entered, or -1 where there would be
-    more than ``most``, or the same pair again.
+    ``plain`` is 0 where bytes are not merged as they are: then every row is entered. Ids are symbols meanwhile, and
+    ``VIEW_WHOLE_LIMIT`` is 0. Returns how many pairs were entered, whose rows are the first ones now, or -1 where there
+    would be more than ``most``, or the same pair again.
     """
     rows = array_at(pairs, 3 * count, np.uint32)
     merged = table(view, VIEW_MERGED, np.uint32)
@@ -127,14 +156,11 @@ def enter_pairs(view, work, pairs, count, most, plain):
     rank_of_bytes = table(view, VIEW_BYTE_PAIRS, np.uint32)
     shift = U64(field(view, VIEW_PAIR_SHIFT))
     bits_shift = U64(field(view, VIEW_PAIR_FILTER_SHIFT))
-    mask = U64(len(entries)) - ONE
     entered = np.int64(0)
     first = np.int64(0)
     while first < count:
-        token = np.int64(at(merged, at(rows, 3 * first + 2)))
-        end = first + 1
-        while end < count and np.int64(at(merged, at(rows, 3 * end + 2))) == token:
-            end += 1
+        token = np.int64(at(rows, 3 * first + 2))
+        end = _end_of_token(rows, first, count)
         enough = np.int64(-1)
         if plain != 0 and end - first > 1:
             begin = at(starts, token)
@@ -148,22 +174,63 @@ def enter_pairs(view, work, pairs, count, most, plain):
                 continue
             left = at(rows, 3 * row)
             right = at(rows, 3 * row + 1)
-            rank = at(rows, 3 * row + 2)
-            wanted = U64(left) << U64(SYMBOL_BITS) | U64(right)
-            hashed = pair_hash(left, right)
-            slot = hashed >> shift
-            while at(entries, slot) != ALL_ONES and at(entries, slot) >> _RANK_SHIFT != wanted:
-                slot = (slot + ONE) & mask
+            slot = _slot_of(entries, shift, left, right)
             if at(entries, slot) != ALL_ONES or entered >= most:
                 return np.int64(-1)
-            put(entries, slot, wanted << _RANK_SHIFT | U64(rank))
-            set_bit(present, hashed >> bits_shift)
+            rank = np.uint32(token)
+            if len(merged) > 0:
+                rank = np.uint32(entered)
+                put(merged, entered, np.uint32(token))
+            put(entries, slot, _pair(left, right) << _RANK_SHIFT | U64(rank))
+            set_bit(present, pair_hash(left, right) >> bits_shift)
+            for word in range(3):
+                put(rows, 3 * entered + word, at(rows, 3 * row + word))
             entered += 1
             begin = at(starts, token)
             if at(starts, token + 1) - begin == 2:
                 put(rank_of_bytes, np.int64(at(data, begin)) << 8 | np.int64(at(data, begin + 1)), rank)
         first = end
     return entered
+
+
+@kernel("int64(int64, int64, int64, int64)")
+def drop_unused(view, work, pairs, count):
+    """Of rows (left, right, token), all entered, drop those by which no text is merged, if their token has several.
+
+    By what :func:`enter_pairs` says: a token's bytes, merged alone by all pairs but its own, end as the only pair that
+    ever makes it. Where they do not end as one of its pairs nothing makes it. Returns how many rows are left, which are
+    the first ones now, and the only ones in the table.
+    """
+    rows = array_at(pairs, 3 * count, np.uint32)
+    starts = table(view, VIEW_TOKEN_STARTS, np.int64)
+    symbols = table(work, WORK_SYMBOLS, np.uint32)
+    entries = table(view, VIEW_PAIRS, np.uint64)
+    shift = U64(field(view, VIEW_PAIR_SHIFT))
+    kept = np.int64(0)
+    first = np.int64(0)
+    while first < count:
+        token = np.int64(at(rows, 3 * first + 2))
+        end = _end_of_token(rows, first, count)
+        several = end - first > 1
+        made = np.int64(0)
+        if several:
+            for row in range(first, end):
+                put(entries, _slot_of(entries, shift, at(rows, 3 * row), at(rows, 3 * row + 1)), _REMOVED)
+            begin = at(starts, token)
+            arguments = (view, work, field(view, VIEW_TOKENS) + begin, at(starts, token + 1) - begin)
+            made = call_kernel(field(view, VIEW_MERGER), arguments)
+        for row in range(first, end):
+            left = at(rows, 3 * row)
+            right = at(rows, 3 * row + 1)
+            if several:
+                if made != 2 or left != at(symbols, 0) or right != at(symbols, 1):
+                    continue
+                put(entries, _slot_of(entries, shift, left, right), _pair(left, right) << _RANK_SHIFT | U64(row))
+            for word in range(3):
+                put(rows, 3 * kept + word, at(rows, 3 * row + word))
+            kept += 1
+        first = end
+    return kept
 
 
 @kernel("int64(int64, int64, int64, int64)")

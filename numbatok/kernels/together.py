@@ -21,8 +21,6 @@ from numbatok.kernels.dtypes import (
     U64,
     VIEW_BYTE_PAIRS,
     VIEW_BYTE_SYMBOLS,
-    VIEW_FIRST_MERGED,
-    VIEW_IDS,
     VIEW_MERGED,
     VIEW_WHOLE_LIMIT,
     WORK_ARENA,
@@ -42,6 +40,8 @@ from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.merge import (
     fetch_token,
     find_token,
+    id_of,
+    id_tables,
     made_by,
     may_be_token,
     pair_hash,
@@ -185,7 +185,7 @@ def learn_together(view, work, text, length, base, begin, count):
     keys = table(work, WORK_KEYS, np.uint64)
     places = table(work, WORK_PLACES, np.int64)
     entries = table(work, WORK_TABLE, np.uint64)
-    ids = table(view, VIEW_IDS, np.uint32)
+    ids, first_id = id_tables(view)
     ready = table(work, WORK_SYMBOLS, np.uint32)
     symbols, pairs, after, before, bytes_ = _lanes_of(work)
     lanes = field(work, WORK_LANES)
@@ -242,7 +242,7 @@ def learn_together(view, work, text, length, base, begin, count):
                     continue  # its bytes would have to be compared: so few are left for look_further too
                 token = find_token(view, low, high, bytes_, 0, size)
             if token >= 0:
-                put(ready, 0, at(ids, token))
+                put(ready, 0, id_of(token, ids, first_id))
                 if not _enter_here(view, work, number, 0, 1):
                     return waiting
             else:
@@ -251,7 +251,6 @@ def learn_together(view, work, text, length, base, begin, count):
 
     slots, shift, bits, bits_shift = pair_tables(view)
     merged = table(view, VIEW_MERGED, np.uint32)
-    first_merged = field(view, VIEW_FIRST_MERGED)
     for lane in range(LANES):
         put(active, lane, LANE * lane)
     begun = np.int64(0)
@@ -278,7 +277,7 @@ def learn_together(view, work, text, length, base, begin, count):
                 made = np.int64(0)
                 position = np.int64(1)
                 while at(symbols, first + position) != NO_SYMBOL:
-                    put(ready, made, at(ids, at(symbols, first + position)))
+                    put(ready, made, id_of(at(symbols, first + position), ids, first_id))
                     made += 1
                     position = np.int64(at(after, first + position))
                 number = at(whose, turn)
@@ -291,7 +290,7 @@ def learn_together(view, work, text, length, base, begin, count):
                 put(active, in_use, first)
                 continue
             position = np.int64(least & _POSITION)
-            made_symbol = made_by(least >> _POSITION_BITS, merged, first_merged)
+            made_symbol = made_by(least >> _POSITION_BITS, merged)
             gone = np.int64(at(after, first + position))
             right = np.int64(at(after, first + gone))
             left = np.int64(at(before, first + position))
