@@ -31,7 +31,7 @@ class Group:
 
     def learn(self) -> int:
         """What ``learn_together`` returns."""
-        arguments = (address_of(self.text), len(self.text), 0, 0, len(self.pretokens))
+        arguments = (address_of(self.text), 0, 0, len(self.pretokens))
         return int(together.learn_together(self.view, self.scratch.address, *arguments))
 
     def look_up(self) -> list[int]:

@@ -9,6 +9,7 @@ from numbatok.kernels.dtypes import (
     GROUP,
     IN_ARENA,
     INLINE_IDS,
+    LANE_BYTES,
     LARGEST_INLINE,
     LONG_KEY,
     NARROW_BASE,
@@ -23,11 +24,15 @@ from numbatok.kernels.dtypes import (
     VIEW_IDS_PER_BYTE,
     VIEW_LONGEST_CACHED,
     VIEW_MERGER,
+    VIEW_TOGETHER,
     WIDE_WORDS,
     WORK_ARENA,
     WORK_ARENA_USED,
     WORK_DONE,
     WORK_FROM_ARENA,
+    WORK_GROUP_BEGIN,
+    WORK_GROUP_COUNT,
+    WORK_GROUP_TEXT,
     WORK_KEYS,
     WORK_MERGED_BYTES,
     WORK_MISSES,
@@ -254,6 +259,14 @@ def look_further(view, work, text, position, size, number, used):
     while True:
         found_high = at(entries, place if high == ZERO else place + 3)
         if found_high == ZERO:
+            group = field(work, WORK_GROUP_COUNT)
+            if group > 0 and size <= LANE_BYTES:
+                # With what else is new in the rest of the group; then it is here, or there was no room.
+                set_field(work, WORK_GROUP_COUNT, np.int64(0))
+                begin = field(work, WORK_GROUP_BEGIN)
+                arguments = (view, work, field(work, WORK_GROUP_TEXT), begin, number, group)
+                call_kernel(field(view, VIEW_TOGETHER), arguments)
+                continue
             made = learn(view, work, low, high, place, text, position, size)
             if made < 0:
                 return made

@@ -252,7 +252,10 @@ WORK_PLAN = 83  # address of the fields by which the ids of a short text are loc
 WORK_LANES = 84  # uint64: what learn_together works in
 WORK_MISSES_BEFORE = 86  # WORK_MISSES before the last group
 WORK_TRACE = 87  # address of a trace, or 0
-WORK_FIELDS = 88
+WORK_GROUP_TEXT = 88  # the group that is looked up: address that its positions count from, ...
+WORK_GROUP_BEGIN = 89  # ... its first pretoken, ...
+WORK_GROUP_COUNT = 90  # ... and how many; 0 where what is new is not to be learned together, or was
+WORK_FIELDS = 91
 
 # A trace of a call of one document: which pieces, and how many ids before them, made the result.
 TRACE_STARTS = 0  # uint64[bytes / 64 + 2]: a bit for each byte, set where a piece or an added token begins; or empty

@@ -55,6 +55,9 @@ from numbatok.kernels.dtypes import (
     WORK_DOCUMENT,
     WORK_DONE,
     WORK_DROPPED,
+    WORK_GROUP_BEGIN,
+    WORK_GROUP_COUNT,
+    WORK_GROUP_TEXT,
     WORK_KEYS,
     WORK_LEFT,
     WORK_MATCH,
@@ -189,14 +192,19 @@ def _encode_pretokens(view, work, text, length, base, offset, begin, count, used
             call_kernel(keyer, (work, field(work, WORK_TAIL), TAIL_BYTES, base - tail_base, begin, group))
         if drops:
             drop_keys(work, dropped, offset, begin, group)
-        if missed_before >= MISSES_TOGETHER and learner != 0:
-            call_kernel(learner, (view, work, text, length, base, begin, group))
+        together = group if learner != 0 and field(work, WORK_GROUP_COUNT) >= 0 else np.int64(0)
+        if missed_before >= MISSES_TOGETHER and together > 0:
+            call_kernel(learner, (view, work, text + base, begin, np.int64(0), group))
+            together = np.int64(0)
+        set_field(work, WORK_GROUP_TEXT, text + base)
+        set_field(work, WORK_GROUP_BEGIN, begin)
+        set_field(work, WORK_GROUP_COUNT, together)
         set_field(work, WORK_MISSES_BEFORE, misses)
         result = call_kernel(looker, (view, work, text, length, base, begin, group, used))
         if result < 0:
             # The next time the group is looked up alone: what others take, learned first, may be the room that this
             # one is given, time after time.
-            set_field(work, WORK_MISSES_BEFORE, field(work, WORK_MISSES))
+            set_field(work, WORK_GROUP_COUNT, np.int64(-1))
             return result, begin + field(work, WORK_DONE), field(work, WORK_OUTPUT_USED)
         used = result
         begin += group

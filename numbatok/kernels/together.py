@@ -173,13 +173,13 @@ def _begin(view, work, low, high, address, first):
     return length
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64, int64)")
-def learn_together(view, work, text, length, base, begin, count):
+@kernel("int64(int64, int64, int64, int64, int64, int64)")
+def learn_together(view, work, text, begin, first, count):
     """Learn those of the pretokens that :func:`key_pretokens` keyed which are not in the table, up to LANE_BYTES long.
 
-    ``text`` to ``count`` are those of :func:`cache.look_up`. Where there is no room for one, it and the others are left
-    for :func:`cache.look_further`, which says so. Returns how many were to be merged: not in the table, and no tokens
-    as they are.
+    Pretoken j of the group, of which those from ``first`` to ``count`` are looked at, begins at address ``text +
+    positions[begin + j]``. Where there is no room for one, it and the others are left for :func:`cache.look_further`,
+    which says so. Returns how many were to be merged: not in the table, and no tokens as they are.
     """
     positions = table(work, WORK_POSITIONS, np.uint16)
     keys = table(work, WORK_KEYS, np.uint64)
@@ -198,7 +198,7 @@ def learn_together(view, work, text, length, base, begin, count):
 
     # First those that are not found at once, without a branch; of them those that are not found at all.
     suspects = np.int64(0)
-    for j in range(count):
+    for j in range(first, count):
         high = at(keys, 2 * j + 1)
         place = at(places, j)
         high_place = place + 3 if high != ZERO else 0
@@ -261,7 +261,7 @@ def learn_together(view, work, text, length, base, begin, count):
             number = np.int64(at(absent, begun))
             low = at(keys, 2 * number)
             high = at(keys, 2 * number + 1)
-            address = text + base + np.int64(at(positions, begin + number))
+            address = text + np.int64(at(positions, begin + number))
             size = _begin(view, work, low, high, address, at(active, in_use))
             put(whose, in_use, number)
             far_in_use += np.int64(size > _NEAR)
