@@ -86,7 +86,7 @@ RESTLESS = 255
 
 # Stage 2: pretokens are keyed, prefetched and probed in groups of this many.
 GROUP = 128
-LARGE_GROUP = 256  # ... or of so many where one of the last was new: more are merged side by side; 512 are slower
+LARGE_GROUP = 512  # ... or of so many where one of the last was new: more are merged side by side
 NARROW_KEY = 7  # longest pretoken in a narrow entry
 SHORT_KEY = 15  # longest pretoken that is its own key
 LONG_KEY = np.uint64(0xFF << 56)
@@ -112,7 +112,6 @@ LANES = 16  # pretokens that are merged side by side, ...
 LANE_BYTES = 30  # ... the longest of them, ...
 LANE = 32  # ... and positions of each: of its bytes, of one before and one after
 LANES_BYTES = (11 * LANE + 24) * LANES + 4 * LARGE_GROUP
-MISSES_TOGETHER = 3  # in a group, from which on those of the next are merged so
 SHORT_MERGE = 64  # up to this many symbols a scan for the minimum beats a heap
 
 # Fields of the view.

@@ -12,7 +12,6 @@ from numbatok.kernels.dtypes import (
     GROUP,
     LARGE_GROUP,
     MISSED,
-    MISSES_TOGETHER,
     MOST_POSITION,
     NEED_ARENA,
     NEED_BITMAP,
@@ -193,9 +192,6 @@ def _encode_pretokens(view, work, text, length, base, offset, begin, count, used
         if drops:
             drop_keys(work, dropped, offset, begin, group)
         together = group if learner != 0 and field(work, WORK_GROUP_COUNT) >= 0 else np.int64(0)
-        if missed_before >= MISSES_TOGETHER and together > 0:
-            call_kernel(learner, (view, work, text + base, begin, np.int64(0), group))
-            together = np.int64(0)
         set_field(work, WORK_GROUP_TEXT, text + base)
         set_field(work, WORK_GROUP_BEGIN, begin)
         set_field(work, WORK_GROUP_COUNT, together)
