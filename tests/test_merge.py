@@ -202,3 +202,37 @@ def test_one_pair_a_token() -> None:
         oracle = naive.Tokenizer.from_ranks(ranked)
         for pretoken in (b"abcd", b"abcdabcd", b"aabcd", b"abcdd", b"cdabcd"):
             assert merge_kernel(_tokenizer(Vocabulary.from_ranks(ranked)), pretoken) == merged(oracle, pretoken)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_all_cuts_of_a_token_in_a_row(seed: int) -> None:
+    """Files made of ranks, like Llama 3's, list each way to cut a token as a merge: of these one is needed, or none.
+
+    Then each token has one rank, which is its symbol. Tokens come in any order here, so that some are made of later
+    ones, and some by nothing.
+    """
+    rng = random.Random(seed)
+    alphabet = [b"a", b"b", b"c"][: rng.choice([1, 2, 3])]
+    made: list[bytes] = []
+    while len(made) < 30:
+        token = rng.choice(alphabet + made) + rng.choice(alphabet + made)
+        made.append(token if len(token) <= 24 else b"".join(rng.choices(alphabet, k=20)))
+        made = list(dict.fromkeys(made))
+        if len(alphabet) == 1 and len(made) == 15:
+            break
+    if seed % 2:
+        rng.shuffle(made)
+    known = {*BYTES, *made}
+    merges = []
+    for token in made:
+        cuts = [(token[:n], token[n:]) for n in range(1, len(token)) if {token[:n], token[n:]} <= known]
+        rng.shuffle(cuts)
+        merges += cuts
+    ids = {token: 7 * number for number, token in enumerate([*BYTES, *made])}
+    tokenizer, oracle = _tokenizer(Vocabulary.from_merges(ids, merges)), naive.Tokenizer.from_merges(ids, merges)
+    for _ in range(200):
+        pretoken = b"".join(rng.choices(alphabet, k=rng.randint(1, 70)))
+        assert merge_kernel(tokenizer, pretoken) == merged(oracle, pretoken), pretoken
+    view = engine_of(tokenizer)._view
+    assert view[dtypes.VIEW_MERGED + 1] == 0
+    assert np.count_nonzero(view._arrays[dtypes.VIEW_PAIRS] != dtypes.ALL_ONES) <= len(made)
