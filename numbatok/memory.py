@@ -12,6 +12,7 @@ import numpy.typing as npt
 from numbatok.numpy_functions import ARRAY_DATA
 
 HUGE_PAGE = 2 << 20
+CACHE_LINE = 64
 
 _Result = TypeVar("_Result")
 _pointer_at = ctypes.c_size_t.from_address
@@ -65,6 +66,13 @@ def empty(count: int, dtype: type[np.generic]) -> npt.NDArray[Any]:
     """
     mapped = _in_huge_pages(count, dtype)
     return np.empty(count, dtype) if mapped is None else mapped
+
+
+def in_lines(count: int, dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """An array with anything in it that begins at a cache line, of 64 bytes."""
+    data = empty(count * np.dtype(dtype).itemsize + CACHE_LINE, np.uint8)
+    begin = -address_of(data) % CACHE_LINE
+    return data[begin : len(data) - CACHE_LINE + begin].view(dtype)
 
 
 def touch(array: npt.NDArray[np.generic]) -> None:

@@ -7,14 +7,11 @@ from numbatok.kernels.dtypes import (
     ALL_ONES,
     ONE,
     RANK_BITS,
-    SYMBOL_BITS,
     U64,
+    VIEW_BUCKETS,
     VIEW_BYTE_PAIRS,
     VIEW_MERGED,
     VIEW_MERGER,
-    VIEW_PAIR_FILTER,
-    VIEW_PAIR_FILTER_SHIFT,
-    VIEW_PAIR_SHIFT,
     VIEW_PAIRS,
     VIEW_TOKEN_FILTER,
     VIEW_TOKEN_FILTER_SHIFT,
@@ -27,7 +24,7 @@ from numbatok.kernels.dtypes import (
 )
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, table
 from numbatok.kernels.jit import helper, kernel
-from numbatok.kernels.merge import find_token, pair_hash, token_key
+from numbatok.kernels.merge import bucket_of, find_token, pair_of, token_key
 from numbatok.kernels.spans import key_hash
 from numbatok.kernels.starts import set_bit
 
@@ -105,18 +102,13 @@ def split_tokens(view, pairs, capacity):
 
 
 @helper
-def _pair(left, right):
-    """What a slot holds above the rank."""
-    return U64(left) << U64(SYMBOL_BITS) | U64(right)
-
-
-@helper
-def _slot_of(entries, shift, left, right):
-    """The slot of a pair of symbols, or the empty one where the search for it ends."""
-    mask = U64(len(entries)) - ONE
-    slot = pair_hash(left, right) >> shift
-    while at(entries, slot) != ALL_ONES and at(entries, slot) >> _RANK_SHIFT != _pair(left, right):
-        slot = (slot + ONE) & mask
+def _slot_of(entries, buckets, pair):
+    """The slot of a pair, or the empty one where it is to be entered."""
+    slot = bucket_of(buckets, pair)
+    while at(entries, slot) != ALL_ONES and at(entries, slot) >> _RANK_SHIFT != pair:
+        slot += 1
+        if slot == len(entries):
+            slot = np.int64(0)
     return slot
 
 
@@ -152,10 +144,8 @@ def enter_pairs(view, work, pairs, count, most, plain):
     data = table(view, VIEW_TOKENS, np.uint8)
     symbols = table(work, WORK_SYMBOLS, np.uint32)
     entries = table(view, VIEW_PAIRS, np.uint64)
-    present = table(view, VIEW_PAIR_FILTER, np.uint64)
     rank_of_bytes = table(view, VIEW_BYTE_PAIRS, np.uint32)
-    shift = U64(field(view, VIEW_PAIR_SHIFT))
-    bits_shift = U64(field(view, VIEW_PAIR_FILTER_SHIFT))
+    buckets = U64(field(view, VIEW_BUCKETS))
     entered = np.int64(0)
     first = np.int64(0)
     while first < count:
@@ -174,15 +164,14 @@ def enter_pairs(view, work, pairs, count, most, plain):
                 continue
             left = at(rows, 3 * row)
             right = at(rows, 3 * row + 1)
-            slot = _slot_of(entries, shift, left, right)
+            slot = _slot_of(entries, buckets, pair_of(left, right))
             if at(entries, slot) != ALL_ONES or entered >= most:
                 return np.int64(-1)
             rank = np.uint32(token)
             if len(merged) > 0:
                 rank = np.uint32(entered)
                 put(merged, entered, np.uint32(token))
-            put(entries, slot, _pair(left, right) << _RANK_SHIFT | U64(rank))
-            set_bit(present, pair_hash(left, right) >> bits_shift)
+            put(entries, slot, pair_of(left, right) << _RANK_SHIFT | U64(rank))
             for word in range(3):
                 put(rows, 3 * entered + word, at(rows, 3 * row + word))
             entered += 1
@@ -205,7 +194,7 @@ def drop_unused(view, work, pairs, count):
     starts = table(view, VIEW_TOKEN_STARTS, np.int64)
     symbols = table(work, WORK_SYMBOLS, np.uint32)
     entries = table(view, VIEW_PAIRS, np.uint64)
-    shift = U64(field(view, VIEW_PAIR_SHIFT))
+    buckets = U64(field(view, VIEW_BUCKETS))
     kept = np.int64(0)
     first = np.int64(0)
     while first < count:
@@ -215,7 +204,9 @@ def drop_unused(view, work, pairs, count):
         made = np.int64(0)
         if several:
             for row in range(first, end):
-                put(entries, _slot_of(entries, shift, at(rows, 3 * row), at(rows, 3 * row + 1)), _REMOVED)
+                slot = _slot_of(entries, buckets, pair_of(at(rows, 3 * row), at(rows, 3 * row + 1)))
+                put(entries, slot, _REMOVED)
+                put(rows, 3 * row + 2, np.uint32(slot))
             begin = at(starts, token)
             arguments = (view, work, field(view, VIEW_TOKENS) + begin, at(starts, token + 1) - begin)
             made = call_kernel(field(view, VIEW_MERGER), arguments)
@@ -225,9 +216,10 @@ def drop_unused(view, work, pairs, count):
             if several:
                 if made != 2 or left != at(symbols, 0) or right != at(symbols, 1):
                     continue
-                put(entries, _slot_of(entries, shift, left, right), _pair(left, right) << _RANK_SHIFT | U64(row))
-            for word in range(3):
-                put(rows, 3 * kept + word, at(rows, 3 * row + word))
+                put(entries, np.int64(at(rows, 3 * row + 2)), pair_of(left, right) << _RANK_SHIFT | U64(row))
+            put(rows, 3 * kept, left)
+            put(rows, 3 * kept + 1, right)
+            put(rows, 3 * kept + 2, np.uint32(token))
             kept += 1
         first = end
     return kept

@@ -104,6 +104,7 @@ IN_ARENA = 15
 OUTPUT_SLACK = 4  # elements that storing an entry's ids may write past their count
 
 # Stage 4: a pair slot is left << 43 | right << 22 | rank, symbols below 2^21, ranks below 2^22.
+BUCKET = 8
 SYMBOL_BITS = 21
 RANK_BITS = 22
 NO_RANK = np.uint32(0xFFFFFFFF)
@@ -118,10 +119,8 @@ SHORT_MERGE = 64  # up to this many symbols a scan for the minimum beats a heap
 VIEW_CLASSES = 0  # uint8[CLASS_TABLE_SIZE], and of mask walkers ALIKE_BYTES more
 VIEW_BYTE_SYMBOLS = 2  # uint32[256]: symbol of each byte
 VIEW_BYTE_PAIRS = 4  # uint32[65536]: rank of the pair of the bytes (b0 << 8 | b1), or NO_RANK
-VIEW_PAIRS = 6  # uint64[2^k]: open addressing, ALL_ONES is empty
-VIEW_PAIR_SHIFT = 8  # 64 - k
-VIEW_PAIR_FILTER = 9  # uint64[2^k / 64]: a bit for each hash of a pair that is in the table
-VIEW_PAIR_FILTER_SHIFT = 11  # 64 - k
+VIEW_PAIRS = 6  # uint64[buckets * BUCKET], each a cache line: the slots in use first, ALL_ONES is empty
+VIEW_BUCKETS = 8
 VIEW_MERGED = 12  # uint32[ranks]: symbol that a merge makes; empty where it is the rank
 VIEW_IDS = 14  # uint32[symbols]: id of a symbol; empty where it is the symbol and VIEW_FIRST_ID
 VIEW_TOKENS = 16  # uint8: the bytes of all symbols, one after the other, and 16 more

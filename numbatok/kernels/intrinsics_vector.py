@@ -174,6 +174,24 @@ def ascii_letters(typingctx, address):
 
 
 @intrinsic
+def words_above(typingctx, array, index, shift, wanted):
+    """Bitmap of the eight uint64 from ``array[index]`` on: bit i is set where ``word >> shift == wanted``."""
+    signature = types.uint64(array, types.int64, types.uint64, types.uint64)
+
+    def codegen(context, builder, signature, args):
+        array, index, shift, wanted = args
+        eight = ir.VectorType(I64, 8)
+        pointer = element_pointer(context, builder, signature.args[0], array, index, 64)
+        words = builder.load(builder.bitcast(pointer, eight.as_pointer()))
+        words.align = 8
+        upper = builder.lshr(words, splat(builder, shift, eight))
+        found = builder.icmp_unsigned("==", upper, splat(builder, wanted, eight))
+        return builder.zext(builder.bitcast(found, I8), I64)
+
+    return signature, codegen
+
+
+@intrinsic
 def pair_in_256(typingctx, array, index, first, offset, second):
     """Whether any of the 256 bytes from ``array[index]`` on is ``first``, with ``second`` so many bytes after it."""
     signature = types.boolean(array, types.int64, types.uint8, types.int64, types.uint8)

@@ -12,6 +12,7 @@ import numpy as np
 
 from numbatok.kernels.dtypes import (
     ALL_ONES,
+    BUCKET,
     HASH_LOW,
     NEED_MERGE,
     NO_RANK,
@@ -21,6 +22,7 @@ from numbatok.kernels.dtypes import (
     SHORT_MERGE,
     SYMBOL_BITS,
     U64,
+    VIEW_BUCKETS,
     VIEW_BYTE_PAIRS,
     VIEW_BYTE_SYMBOLS,
     VIEW_DROPOUT,
@@ -28,9 +30,6 @@ from numbatok.kernels.dtypes import (
     VIEW_IDS,
     VIEW_IDS_PER_BYTE,
     VIEW_MERGED,
-    VIEW_PAIR_FILTER,
-    VIEW_PAIR_FILTER_SHIFT,
-    VIEW_PAIR_SHIFT,
     VIEW_PAIRS,
     VIEW_SCAN_LIMIT,
     VIEW_TOKEN_FILTER,
@@ -61,7 +60,7 @@ from numbatok.kernels.intrinsics import (
     trailing_zeros,
     unseen,
 )
-from numbatok.kernels.intrinsics_vector import smallest_of_16
+from numbatok.kernels.intrinsics_vector import smallest_of_16, words_above
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.spans import key_hash, long_key, short_key
 from numbatok.kernels.units import split_units
@@ -69,7 +68,9 @@ from numbatok.kernels.units import split_units
 _RANK_MASK = np.uint64((1 << RANK_BITS) - 1)
 _RANK_SHIFT = np.uint64(RANK_BITS)
 _LEFT_SHIFT = np.uint64(SYMBOL_BITS)
+_LAST_SLOT = np.uint64(1 << BUCKET - 1)
 _RANK_TOP = np.uint64(32)
+_HALF = np.uint64(32)
 _WORD = np.uint64(64)
 _WORD_MASK = np.uint64(63)
 _WORD_SHIFT = np.uint64(6)
@@ -79,67 +80,58 @@ _MIX_SECOND = np.uint64(0x94D049BB133111EB)
 
 
 @helper
-def pair_hash(left, right):
-    """Hash of a pair of symbols: its first slot among 2^k, or its filter bit, is the upper k bits."""
-    return (U64(left) << _LEFT_SHIFT | U64(right)) * HASH_LOW
+def pair_of(left, right):
+    """A pair of symbols as one number: what its slot holds above the rank."""
+    return U64(left) << _LEFT_SHIFT | U64(right)
 
 
 @helper
 def pair_tables(view):
-    """(pairs, shift, bits, bits_shift): where :func:`pair_rank` looks a pair up."""
-    return (
-        table(view, VIEW_PAIRS, np.uint64),
-        U64(field(view, VIEW_PAIR_SHIFT)),
-        table(view, VIEW_PAIR_FILTER, np.uint64),
-        U64(field(view, VIEW_PAIR_FILTER_SHIFT)),
-    )
+    """(pairs, buckets): where :func:`pair_rank` looks a pair up."""
+    return table(view, VIEW_PAIRS, np.uint64), U64(field(view, VIEW_BUCKETS))
 
 
 @helper
-def pair_rank(pairs, shift, bits, bits_shift, left, right):
+def bucket_of(buckets, pair):
+    """The first slot of the bucket where the search for a pair begins."""
+    return np.int64(((pair * HASH_LOW >> _HALF) * buckets >> _HALF) * U64(BUCKET))
+
+
+@helper
+def fetch_pair(pairs, buckets, left, right):
+    """Fetch what :func:`pair_rank` reads."""
+    prefetch(pairs, bucket_of(buckets, pair_of(left, right)))
+
+
+@helper
+def rank_further(pairs, bucket, pair):
+    """Rank of a pair that is not in its full bucket: those that found no room there are in the next ones."""
+    while True:
+        bucket += BUCKET
+        if bucket == len(pairs):
+            bucket = np.int64(0)
+        found = words_above(pairs, bucket, _RANK_SHIFT, pair)
+        if found != ZERO:
+            return np.uint32(at(pairs, bucket + np.int64(trailing_zeros(found))) & _RANK_MASK)
+        if at(pairs, bucket + BUCKET - 1) == ALL_ONES:
+            return NO_RANK
+
+
+@helper
+def pair_rank(pairs, buckets, left, right):
     """Rank of the pair of symbols, or NO_RANK.
 
-    Most pairs that come up have no rank. The filter, of a size that stays in the second-level cache, answers for nine
-    of ten of those; without it a merge took a quarter longer.
+    Its bucket is a cache line and compared at once, with no branch for whether a pair has a rank: that no processor
+    foresees, and one wrong every third time costs more than all else. There is one for whether to look at the next
+    bucket, which is seldom.
     """
-    hashed = pair_hash(left, right)
-    bit = hashed >> bits_shift
-    if at(bits, bit >> _WORD_SHIFT) >> (bit & _WORD_MASK) & ONE == ZERO:
-        return NO_RANK
-    wanted = U64(left) << _LEFT_SHIFT | U64(right)
-    slot = hashed >> shift
-    mask = U64(len(pairs)) - ONE
-    while True:
-        found = at(pairs, slot)
-        if found >> _RANK_SHIFT == wanted:
-            return np.uint32(found & _RANK_MASK)
-        if found == ALL_ONES:
-            return NO_RANK
-        slot = (slot + ONE) & mask
-
-
-@helper
-def pair_rank_unguessed(pairs, shift, bits, bits_shift, left, right):
-    """What :func:`pair_rank` returns, for a caller that has other things to do meanwhile.
-
-    Whether a pair has a rank no processor foresees: a branch for it, wrong every third time, costs such a caller more
-    than waiting for both tables. There is one for whether to look at the next slot, which is seldom.
-    """
-    hashed = pair_hash(left, right)
-    wanted = U64(left) << _LEFT_SHIFT | U64(right)
-    slot = hashed >> shift
-    found = at(pairs, slot)
-    bit = hashed >> bits_shift
-    may_be_there = at(bits, bit >> _WORD_SHIFT) >> (bit & _WORD_MASK) & ONE
-    is_it = found >> _RANK_SHIFT == wanted
-    rank = np.uint32(found & _RANK_MASK) if is_it else NO_RANK
-    if unseen(U64(not is_it) & U64(found != ALL_ONES) & may_be_there) != ZERO:
-        mask = U64(len(pairs)) - ONE
-        while found != ALL_ONES and found >> _RANK_SHIFT != wanted:
-            slot = (slot + ONE) & mask
-            found = at(pairs, slot)
-        if found != ALL_ONES:
-            rank = np.uint32(found & _RANK_MASK)
+    pair = pair_of(left, right)
+    bucket = bucket_of(buckets, pair)
+    match = words_above(pairs, bucket, _RANK_SHIFT, pair)
+    found = at(pairs, bucket + np.int64(trailing_zeros(match | _LAST_SLOT)))
+    rank = np.uint32(found & _RANK_MASK) if match != ZERO else NO_RANK
+    if unseen(U64(match == ZERO) & U64(found != ALL_ONES)) != ZERO:
+        rank = rank_further(pairs, bucket, pair)
     return rank
 
 
@@ -175,7 +167,7 @@ def may_be_token(view, low, high):
 def find_token(view, low, high, text, position, length):
     """Symbol whose bytes are ``text[position : position + length]``, whose key is (low, high); or -1.
 
-    As with pairs a filter answers first: most new pretokens are no token. Without it this took longer than merging.
+    A filter answers first: most new pretokens are no token. Without it this took longer than merging.
     """
     hashed = key_hash(low, high)
     slots = table(view, VIEW_TOKEN_SLOTS, np.uint32)
@@ -223,7 +215,7 @@ def id_of(symbol, ids, first):
 
 
 @helper
-def _merge_by_scan(symbols, ranks, count, pairs, shift, bits, bits_shift, merged):
+def _merge_by_scan(symbols, ranks, count, pairs, buckets, merged):
     """Merge ``symbols[:count]``, at most 64, by looking for the lowest rank anew each time; return how many are left.
 
     ``ranks`` is set, and NO_RANK from ``count - 1`` to a multiple of 16. Symbols keep their place, and a bitmap says
@@ -248,17 +240,17 @@ def _merge_by_scan(symbols, ranks, count, pairs, shift, bits, bits_shift, merged
         before = left & ((ONE << where) - ONE)
         # Both are fetched before either is waited for.
         if after != ZERO:
-            prefetch(pairs, np.int64(pair_hash(made, at(symbols, where + ONE + trailing_zeros(after))) >> shift))
+            fetch_pair(pairs, buckets, made, at(symbols, where + ONE + trailing_zeros(after)))
         if before != ZERO:
-            prefetch(pairs, np.int64(pair_hash(at(symbols, _WORD_MASK - leading_zeros(before)), made) >> shift))
+            fetch_pair(pairs, buckets, at(symbols, _WORD_MASK - leading_zeros(before)), made)
         new = NO_RANK
         if after != ZERO:
             right = where + ONE + trailing_zeros(after)
-            new = pair_rank(pairs, shift, bits, bits_shift, made, at(symbols, right))
+            new = pair_rank(pairs, buckets, made, at(symbols, right))
         put(ranks, where, new)
         if before != ZERO:
             previous = _WORD_MASK - leading_zeros(before)
-            put(ranks, previous, pair_rank(pairs, shift, bits, bits_shift, at(symbols, previous), made))
+            put(ranks, previous, pair_rank(pairs, buckets, at(symbols, previous), made))
     kept = 0
     while left != ZERO:
         put(symbols, kept, at(symbols, trailing_zeros(left)))
@@ -306,7 +298,7 @@ def _draw(work):
 
 
 @helper
-def _merge_by_heap(work, symbols, ranks, count, pairs, shift, bits, bits_shift, merged, dropout):
+def _merge_by_heap(work, symbols, ranks, count, pairs, buckets, merged, dropout):
     """Merge ``symbols[:count]`` in n log n: a heap of (rank, position), and a list of the symbols that are left.
 
     An entry of the heap is stale, and dropped, when the pair at its position makes another symbol by now. Each merge
@@ -357,14 +349,14 @@ def _merge_by_heap(work, symbols, ranks, count, pairs, shift, bits, bits_shift, 
         put(after, where, np.int32(right))
         if right < count:
             put(before, right, np.int32(where))
-            new = pair_rank(pairs, shift, bits, bits_shift, made, at(symbols, right))
+            new = pair_rank(pairs, buckets, made, at(symbols, right))
             put(ranks, where, new)
             if new != NO_RANK:
                 _sift_up(heap, size, U64(new) << _RANK_TOP | U64(where))
                 size += 1
         left = np.int64(at(before, where))
         if left >= 0:
-            new = pair_rank(pairs, shift, bits, bits_shift, at(symbols, left), made)
+            new = pair_rank(pairs, buckets, at(symbols, left), made)
             put(ranks, left, new)
             if new != NO_RANK:
                 _sift_up(heap, size, U64(new) << _RANK_TOP | U64(left))
@@ -409,7 +401,7 @@ def merge_pretoken(view, work, text, length):
     ranks = table(work, WORK_RANKS, np.uint32)
     byte_symbols = table(view, VIEW_BYTE_SYMBOLS, np.uint32)
     byte_pairs = table(view, VIEW_BYTE_PAIRS, np.uint32)
-    pairs, shift, bits, bits_shift = pair_tables(view)
+    pairs, buckets = pair_tables(view)
     merged = table(view, VIEW_MERGED, np.uint32)
     before = np.int64(0)
     for i in range(length):
@@ -421,9 +413,9 @@ def merge_pretoken(view, work, text, length):
     if length <= SHORT_MERGE:
         for i in range(length - 1, (length + 15) & ~15):
             put(ranks, i, NO_RANK)
-        count = _merge_by_scan(symbols, ranks, length, pairs, shift, bits, bits_shift, merged)
+        count = _merge_by_scan(symbols, ranks, length, pairs, buckets, merged)
     else:
-        count = _merge_by_heap(work, symbols, ranks, length, pairs, shift, bits, bits_shift, merged, ZERO)
+        count = _merge_by_heap(work, symbols, ranks, length, pairs, buckets, merged, ZERO)
     for i in range(count):
         put(symbols, i, id_of(at(symbols, i), ids, first_id))
     return count
@@ -445,20 +437,20 @@ def merge_pretoken_by_options(view, work, text, length):
         put(symbols, 0, id_of(token, ids, first_id))
         return 1
     ranks = table(work, WORK_RANKS, np.uint32)
-    pairs, shift, bits, bits_shift = pair_tables(view)
+    pairs, buckets = pair_tables(view)
     merged = table(view, VIEW_MERGED, np.uint32)
     count = split_units(view, source, length, symbols, ranks)
     for i in range(1, count):
-        put(ranks, i - 1, pair_rank(pairs, shift, bits, bits_shift, at(symbols, i - 1), at(symbols, i)))
+        put(ranks, i - 1, pair_rank(pairs, buckets, at(symbols, i - 1), at(symbols, i)))
     if count <= 1:
         pass
     elif count <= field(view, VIEW_SCAN_LIMIT):
         for i in range(count - 1, (count + 15) & ~15):
             put(ranks, i, NO_RANK)
-        count = _merge_by_scan(symbols, ranks, count, pairs, shift, bits, bits_shift, merged)
+        count = _merge_by_scan(symbols, ranks, count, pairs, buckets, merged)
     else:
         dropout = U64(field(view, VIEW_DROPOUT))
-        count = _merge_by_heap(work, symbols, ranks, count, pairs, shift, bits, bits_shift, merged, dropout)
+        count = _merge_by_heap(work, symbols, ranks, count, pairs, buckets, merged, dropout)
     for i in range(count):
         put(symbols, i, id_of(at(symbols, i), ids, first_id))
     return count

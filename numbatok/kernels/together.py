@@ -34,18 +34,18 @@ from numbatok.kernels.dtypes import (
     WORK_TABLE,
     ZERO,
 )
-from numbatok.kernels.intrinsics import array_at, at, field, prefetch, put, store_u64, table
+from numbatok.kernels.intrinsics import array_at, at, field, put, store_u64, table
 from numbatok.kernels.intrinsics_vector import copy_16_bytes, copy_64_bytes, least_of_16, least_of_32
 from numbatok.kernels.jit import helper, kernel
 from numbatok.kernels.merge import (
+    fetch_pair,
     fetch_token,
     find_token,
     id_of,
     id_tables,
     made_by,
     may_be_token,
-    pair_hash,
-    pair_rank_unguessed,
+    pair_rank,
     pair_tables,
 )
 from numbatok.kernels.spans import wide_base_of
@@ -249,7 +249,7 @@ def learn_together(view, work, text, begin, first, count):
                 put(absent, waiting, np.uint16(number))
                 waiting += 1
 
-    slots, shift, bits, bits_shift = pair_tables(view)
+    slots, buckets = pair_tables(view)
     merged = table(view, VIEW_MERGED, np.uint32)
     for lane in range(LANES):
         put(active, lane, LANE * lane)
@@ -298,8 +298,8 @@ def learn_together(view, work, text, begin, first, count):
             put(before, first + right, np.uint8(position))
             put(pairs, first + gone, NO_RANK)
             put(symbols, first + position, made_symbol)
-            prefetch(slots, np.int64(pair_hash(at(symbols, first + left), made_symbol) >> shift))
-            prefetch(slots, np.int64(pair_hash(made_symbol, at(symbols, first + right)) >> shift))
+            fetch_pair(slots, buckets, at(symbols, first + left), made_symbol)
+            fetch_pair(slots, buckets, made_symbol, at(symbols, first + right))
             put(where, turn, position)
             turn += 1
         for turn in range(in_use):
@@ -307,9 +307,7 @@ def learn_together(view, work, text, begin, first, count):
             position = first + at(where, turn)
             left = np.int64(at(before, position))
             made_symbol = at(symbols, position)
-            rank = pair_rank_unguessed(
-                slots, shift, bits, bits_shift, made_symbol, at(symbols, first + np.int64(at(after, position)))
-            )
+            rank = pair_rank(slots, buckets, made_symbol, at(symbols, first + np.int64(at(after, position))))
             put(pairs, position, rank << _POSITION_BITS | np.uint32(position - first))
-            rank = pair_rank_unguessed(slots, shift, bits, bits_shift, at(symbols, first + left), made_symbol)
+            rank = pair_rank(slots, buckets, at(symbols, first + left), made_symbol)
             put(pairs, first + left, rank << _POSITION_BITS | np.uint32(left))
