@@ -295,19 +295,23 @@ def merge(draw: Drawing, tok: numbatok.Tokenizer) -> None:
     draw.text(
         left,
         y,
-        "Ranks of pairs come from a grid for two bytes, and else from a hash table behind a filter that",
+        "Ranks of pairs come from a grid for two bytes, and else from a hash table whose buckets are cache lines,",
         size=13,
         fill="soft",
     )
     draw.text(
         left,
         y + 19,
-        "refuses most pairs which never merge. Up to 64 symbols the minimum is found by vector compares of",
+        "compared at once. The new pretokens of a group take turns, up to 16 side by side. One of more than 30 bytes",
         size=13,
         fill="soft",
     )
     draw.text(
-        left, y + 38, "16 ranks each; beyond, a heap keeps it at n log n, whatever the text.", size=13, fill="soft"
+        left,
+        y + 38,
+        "is merged alone: beyond 64 symbols a heap keeps it at n log n, whatever the text.",
+        size=13,
+        fill="soft",
     )
 
 
