@@ -296,6 +296,19 @@ def look_further(view, work, text, position, size, number, used):
         place = next_place(place, high, wide_base, len(entries))
 
 
+@helper
+def _found(keys, places, entries, number):
+    """(place, differs, ids, high): the entry where the search for a pretoken begins, and whether it is another's.
+
+    A narrow entry has no high word: its zero is compared with the table's first word, always zero.
+    """
+    high = at(keys, 2 * number + 1)
+    place = at(places, number)
+    high_place = place + 3 if high != ZERO else 0
+    differs = (at(entries, place) ^ at(keys, 2 * number)) | (at(entries, high_place) ^ high)
+    return place, differs, at(entries, place + 1), high
+
+
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64, int64)")
 def look_up(view, work, text, length, base, begin, count, used):
     """Write the ids of the ``count`` pretokens that :func:`key_pretokens` keyed to ``WORK_OUTPUT``, from ``used`` on.
@@ -316,7 +329,6 @@ def look_up(view, work, text, length, base, begin, count, used):
     arena = table(work, WORK_ARENA, np.uint32)
     further = field(view, VIEW_FURTHER)
     many_in_arena = field(work, WORK_FROM_ARENA) != 0
-    at_once = _IN_ARENA if many_in_arena else _MORE_THAN_TWO
     from_arena = np.int64(0)
     if many_in_arena:
         # Many of the group before had their ids in the arena, as where a vocabulary cuts a script into single bytes:
@@ -327,21 +339,28 @@ def look_up(view, work, text, length, base, begin, count, used):
                 prefetch(arena, np.int64(ids & _LOW_HALF))
                 from_arena += 1
     table_address, arena_address = field(work, WORK_TABLE), field(work, WORK_ARENA)
-    for j in range(count):
-        high = at(keys, 2 * j + 1)
-        place = at(places, j)
-        # A narrow entry has no high word: its zero is compared with the table's first word, always zero.
-        high_place = place + 3 if high != ZERO else 0
-        differs = (at(entries, place) ^ at(keys, 2 * j)) | (at(entries, high_place) ^ high)
-        ids = at(entries, place + 1)
-        if differs == ZERO and ids < (at_once if high == ZERO else _IN_ARENA):
-            if many_in_arena:
+    j = np.int64(0)
+    while True:
+        if many_in_arena:
+            while j < count:
+                place, differs, ids, high = _found(keys, places, entries, j)
+                if differs != ZERO or ids >= _IN_ARENA:
+                    break
                 used += _put_few(output, used, table_address, arena_address, place, high, ids)
-            else:
+                j += 1
+        else:
+            while j < count:
+                place, differs, ids, high = _found(keys, places, entries, j)
+                if differs != ZERO or ids >= (_MORE_THAN_TWO if high == ZERO else _IN_ARENA):
+                    break
                 # Four are moved: a wide entry has up to four, and what else is moved from a narrow one does no harm.
                 copy_masked_16(output, used, entries, place + 1, _FOUR_IDS)
                 used += np.int64(ids >> _COUNT_SHIFT)
-        elif differs == ZERO and ids < _IN_ARENA:
+                j += 1
+        if j == count:
+            break
+        place, differs, ids, high = _found(keys, places, entries, j)
+        if differs == ZERO and ids < _IN_ARENA:
             used += _put_few(output, used, table_address, arena_address, place, high, ids)
             from_arena += 1
         elif differs == ZERO and high < LONG_KEY:
@@ -359,6 +378,7 @@ def look_up(view, work, text, length, base, begin, count, used):
                 set_field(work, WORK_OUTPUT_USED, used)
                 return result
             used = result
+        j += 1
     set_field(work, WORK_FROM_ARENA, np.int64(4 * from_arena > max(count, GROUP)))
     return used
 
