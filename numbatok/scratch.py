@@ -57,7 +57,7 @@ class Scratch:
         self.record[dtypes.WORK_VIEW] = address_of(view)
         self._set_bitmaps(dtypes.CHUNK_BLOCKS + 1)
         self.set_table(dtypes.WORK_MARKS, np.zeros(0, np.uint64))
-        self.set_table(dtypes.WORK_POSITIONS, np.zeros(dtypes.CHUNK_BYTES + 16, np.uint16))
+        self.set_table(dtypes.WORK_POSITIONS, np.zeros(dtypes.CHUNK_BYTES + dtypes.POSITION_SLACK, np.uint16))
         self.set_table(dtypes.WORK_KEYS, np.zeros(2 * dtypes.LARGE_GROUP, np.uint64))
         self.set_table(dtypes.WORK_PLACES, np.zeros(dtypes.LARGE_GROUP, np.int64))
         self.set_table(dtypes.WORK_TAIL, np.zeros(dtypes.TAIL_BYTES, np.uint8))

@@ -27,7 +27,7 @@ def keys_of(
     data = array_of(text)
     keep_tail(scratch, data)
     count = len(edges) - 1
-    scratch.set_table(dtypes.WORK_POSITIONS, np.array([*edges, *[0] * 8], np.uint16))
+    scratch.set_table(dtypes.WORK_POSITIONS, np.array([*edges, *[0] * dtypes.POSITION_SLACK], np.uint16))
     keys, places = np.zeros(2 * dtypes.GROUP, np.uint64), np.zeros(dtypes.GROUP, np.int64)
     scratch.set_table(dtypes.WORK_KEYS, keys)
     scratch.set_table(dtypes.WORK_PLACES, places)

@@ -24,7 +24,7 @@ class Group:
         self.view = engine_of(tokenizer)._view.address
         self.scratch, self.pretokens = scratch, pretokens
         self.text = array_of(b"".join(pretokens) + bytes(16))
-        edges = np.zeros(len(pretokens) + 1 + 8, np.uint16)
+        edges = np.zeros(len(pretokens) + 1 + dtypes.POSITION_SLACK, np.uint16)
         np.cumsum([len(pretoken) for pretoken in pretokens], out=edges[1 : len(pretokens) + 1])
         scratch.set_table(dtypes.WORK_POSITIONS, edges)
         spans.key_pretokens(scratch.address, address_of(self.text), len(self.text), 0, 0, len(pretokens))

@@ -51,6 +51,7 @@ HASH_HIGH = np.uint64(0xC2B2AE3D27D4EB4F)
 # the first-level cache.
 CHUNK_BLOCKS = 128
 CHUNK_BYTES = 64 * CHUNK_BLOCKS
+POSITION_SLACK = 72  # positions after those of a chunk that may be written or read
 
 # Classes of characters in a tokenizer's class table (one byte a code point): a bit each, OTHER has none. Every walker
 # uses the bits that its rule speaks of, and says which.
@@ -197,7 +198,7 @@ TRIE_FIELDS = 16
 # Fields of the scratch.
 WORK_VIEW = 0  # address of the view
 WORK_STARTS = 1  # uint64[blocks + 1]: bitmap of pretoken starts
-WORK_POSITIONS = 3  # uint16[CHUNK_BYTES + 16]: the same as offsets from the walk's base
+WORK_POSITIONS = 3  # uint16[CHUNK_BYTES + POSITION_SLACK]: the same as offsets from the walk's base
 WORK_KEYS = 5  # uint64[2 * LARGE_GROUP]: low and high word of each pretoken's key
 WORK_PLACES = 7  # int64[LARGE_GROUP]: where in the table the search for each begins
 WORK_TAIL = 9  # uint8[TAIL_BYTES]: the text's last bytes, then zeros

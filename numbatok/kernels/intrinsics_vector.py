@@ -174,6 +174,31 @@ def ascii_letters(typingctx, address):
 
 
 @intrinsic
+def gaps_over(typingctx, array, index, limit):
+    """Bitmap of the 64 gaps between 65 uint16 from ``array[index]`` on: bit i is set where gap i is over ``limit``."""
+    signature = types.uint64(array, types.int64, types.uint16)
+
+    def codegen(context, builder, signature, args):
+        array, index, limit = args
+        half = ir.VectorType(I16, 32)
+        wide = splat(builder, limit, half)
+        bits = []
+        for first in (0, 32):
+            ends = []
+            for place in (first, first + 1):
+                at_place = builder.add(index, ir.Constant(I64, place))
+                pointer = element_pointer(context, builder, signature.args[0], array, at_place, 64)
+                load = builder.load(builder.bitcast(pointer, half.as_pointer()))
+                load.align = 2
+                ends.append(load)
+            over = builder.icmp_unsigned(">", builder.sub(ends[1], ends[0]), wide)
+            bits.append(builder.zext(builder.bitcast(over, I32), I64))
+        return builder.or_(bits[0], builder.shl(bits[1], ir.Constant(I64, 32)))
+
+    return signature, codegen
+
+
+@intrinsic
 def words_above(typingctx, array, index, shift, wanted):
     """Bitmap of the eight uint64 from ``array[index]`` on: bit i is set where ``word >> shift == wanted``."""
     signature = types.uint64(array, types.int64, types.uint64, types.uint64)

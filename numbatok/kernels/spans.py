@@ -11,6 +11,7 @@ from numbatok.kernels.dtypes import (
     NARROW_BASE,
     NARROW_KEY,
     NARROW_WORDS,
+    ONE,
     SHORT_KEY,
     U64,
     WIDE_WORDS,
@@ -22,8 +23,19 @@ from numbatok.kernels.dtypes import (
     WORK_WIDE_SHIFT,
     ZERO,
 )
-from numbatok.kernels.intrinsics import array_at, at, field, load_u64, multiply_fold, prefetch, put, set_bits, table
-from numbatok.kernels.intrinsics_vector import copy_16_bytes, put_8_positions
+from numbatok.kernels.intrinsics import (
+    array_at,
+    at,
+    field,
+    load_u64,
+    multiply_fold,
+    prefetch,
+    put,
+    set_bits,
+    table,
+    trailing_zeros,
+)
+from numbatok.kernels.intrinsics_vector import copy_16_bytes, gaps_over, put_8_positions
 from numbatok.kernels.jit import helper, kernel
 
 _BYTE = np.uint64(0xFF)
@@ -163,11 +175,16 @@ def key_pretokens(work, text, length, base, begin, count):
     for j in range(count):
         prefetch(entries, at(places, j))
     if sizes > U64(SHORT_KEY):
-        # Seldom, and a loop of their own.
-        for j in range(count):
-            start = np.int64(at(positions, begin + j))
-            size = np.int64(at(positions, begin + j + 1)) - start
-            if size > SHORT_KEY:
+        # Few, found 64 at once: one by one it was a tenth of this kernel's time in English.
+        for block in range(0, count, 64):
+            long = gaps_over(positions, begin + block, np.uint16(SHORT_KEY))
+            while long != ZERO:
+                j = block + np.int64(trailing_zeros(long))
+                long &= long - ONE
+                if j >= count:
+                    break
+                start = np.int64(at(positions, begin + j))
+                size = np.int64(at(positions, begin + j + 1)) - start
                 if size <= LONGEST_CACHED:
                     low, high = long_key(source, base + start, size)
                 else:
