@@ -48,9 +48,12 @@ class Scratch:
     ----------
     view : int64[VIEW_FIELDS], the tokenizer's tables, which the scratch keeps alive
     budget : what its cache may take, shared with others; None for as much as MOST_... say
+    longest : bytes of a pretoken that its buffers hold from the beginning, up to MOST_MERGE_SYMBOLS
     """
 
-    def __init__(self, view: npt.NDArray[np.int64], budget: CacheBudget | None = None) -> None:
+    def __init__(
+        self, view: npt.NDArray[np.int64], budget: CacheBudget | None = None, longest: int = MERGE_SYMBOLS
+    ) -> None:
         self.record = np.zeros(dtypes.WORK_FIELDS, np.int64)
         self.address = address_of(self.record)
         self._arrays: dict[int, npt.NDArray[np.generic]] = {dtypes.WORK_VIEW: view}
@@ -85,7 +88,7 @@ class Scratch:
         self._make_table(NARROW_ENTRIES, WIDE_ENTRIES)
         if budget is not None:
             budget.add(self)
-        self._set_merge_symbols(MERGE_SYMBOLS)
+        self._set_merge_symbols(min(max(longest, MERGE_SYMBOLS), MOST_MERGE_SYMBOLS))
 
     def set_table(self, field: int, array: npt.NDArray[np.generic]) -> None:
         """Make ``array`` the table of ``field``; the scratch keeps it alive."""

@@ -86,6 +86,11 @@ class View:
         self.record[field] = address_of(array)
         self.record[field + 1] = len(array)
 
+    @property
+    def longest_token(self) -> int:
+        """Bytes of the longest token."""
+        return int(np.diff(self._arrays[dtypes.VIEW_TOKEN_STARTS]).max())
+
     def set_tokens(self, data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]) -> None:
         """Set tokens, followed by TOKEN_SLACK bytes, and an empty index for :func:`build.index_tokens` to fill."""
         count = len(starts) - 1
@@ -130,7 +135,9 @@ def _fill_vocabulary(view: View, vocabulary: Vocabulary) -> None:
     if vocabulary.merges is None:
         capacity = max(len(vocabulary.data) - count, 1)
         rows = np.empty((capacity, 3), np.uint32)
-        rows = rows[: build.split_tokens(view.address, address_of(rows), capacity)]
+        has_length = np.zeros(view.longest_token + 1, np.uint8)
+        has_length[lengths] = 1
+        rows = rows[: build.split_tokens(view.address, address_of(rows), capacity, address_of(has_length))]
     else:
         rows = vocabulary.merges
     single = np.flatnonzero(lengths == 1)
@@ -146,7 +153,7 @@ def _fill_vocabulary(view: View, vocabulary: Vocabulary) -> None:
         pairs = _enter_pairs(view, rows, len(rows), vocabulary.is_plain, by_token)
     if pairs is not None and vocabulary.is_plain and not by_token:
         # As in Llama 3's file, of 280,147 merges: after this one a token, and tokens in order.
-        scratch = Scratch(view.record)
+        scratch = _scratch_of_tokens(view)
         pairs = pairs[: build.drop_unused(view.address, scratch.address, address_of(pairs), len(pairs))]
         if _follow(pairs[:, 2]):
             _enter_pairs(view, pairs, len(pairs), False, True)
@@ -155,6 +162,11 @@ def _fill_vocabulary(view: View, vocabulary: Vocabulary) -> None:
     view.set_table(dtypes.VIEW_IDS, np.empty(0, np.uint32) if in_order else vocabulary.ids)
     view[dtypes.VIEW_FIRST_ID] = first if in_order else 0
     view[dtypes.VIEW_WHOLE_LIMIT] = int(lengths.max()) if vocabulary.whole_first else 0
+
+
+def _scratch_of_tokens(view: View) -> Scratch:
+    """A scratch in which all tokens can be merged but those of a length that no text has."""
+    return Scratch(view.record, longest=view.longest_token)
 
 
 def _follow(symbols: npt.NDArray[np.uint32]) -> bool:
@@ -180,7 +192,7 @@ def _enter_pairs(
     view.set_table(dtypes.VIEW_MERGED, np.empty(0, np.uint32) if by_token else rows[:, 2].copy())
     view.set_table(dtypes.VIEW_IDS, np.empty(0, np.uint32))  # symbols are their own ids meanwhile
     view[dtypes.VIEW_MERGER] = merge.merge_pretoken.address
-    scratch = Scratch(view.record)
+    scratch = _scratch_of_tokens(view)
     most = 3 * len(pairs) // 4
     entered = build.enter_pairs(view.address, scratch.address, address_of(rows), len(rows), most, plain)
     return None if entered < 0 else rows[:entered]
@@ -251,7 +263,7 @@ def _fill_cuts(view: View, vocabulary: Vocabulary) -> None:
     cuts.mark_spanned(view.address)
     if vocabulary.whole_first:
         whole_limit, view[dtypes.VIEW_WHOLE_LIMIT] = view[dtypes.VIEW_WHOLE_LIMIT], 0
-        scratch = Scratch(view.record)
+        scratch = _scratch_of_tokens(view)
         view[dtypes.VIEW_UNMERGED] = cuts.mark_unmerged(view.address, scratch.address) > 0
         view[dtypes.VIEW_WHOLE_LIMIT] = whole_limit
     view[dtypes.VIEW_CUTTER] = cuts.cut_unspanned.address

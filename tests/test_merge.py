@@ -204,6 +204,31 @@ def test_one_pair_a_token() -> None:
             assert merge_kernel(_tokenizer(Vocabulary.from_ranks(ranked)), pretoken) == merged(oracle, pretoken)
 
 
+@pytest.mark.parametrize("longest", [1024, 1025, 4000])
+@pytest.mark.parametrize("in_order", [True, False])
+def test_long_tokens_with_several_merges(longest: int, in_order: bool) -> None:
+    """Tokens that are longer than what a scratch has room for at first lose none of the merges that make them."""
+    sizes = [1 << k for k in range(1, longest.bit_length())]
+    made = [b"a" * size for size in dict.fromkeys([*sizes, longest - 1, longest])]
+    merges = [(token[: len(token) // 2], token[len(token) // 2 :]) for token in made if len(token) in sizes]
+    merges += [(b"a" * (longest - 1 - sizes[-1]), b"a" * sizes[-1])] if longest - 1 - sizes[-1] in sizes else []
+    merges += [(b"a", b"a" * (longest - 1)), (b"a" * (longest - 1), b"a")]
+    known = {*BYTES, *made}
+    merges = [pair for pair in merges if known.issuperset(pair)]
+    tokens = [*BYTES, *(made if in_order else reversed(made))]
+    ids = {token: number for number, token in enumerate(tokens)}
+    tokenizer, oracle = _tokenizer(Vocabulary.from_merges(ids, merges)), naive.Tokenizer.from_merges(ids, merges)
+    for size in (longest - 1, longest, longest + 1, 2 * longest):
+        assert merge_kernel(tokenizer, b"a" * size, 1 << 14) == merged(oracle, b"a" * size)
+
+
+def test_a_token_of_a_megabyte() -> None:
+    """Of a rank file's tokens those cuts are tried that leave lengths which tokens have: loading stays linear."""
+    long = b"ab" * (1 << 19)
+    tokens = [*BYTES, b"ab", long]
+    assert merge_kernel(_tokenizer(Vocabulary.from_ranks(tokens)), b"abab") == [256, 256]
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_all_cuts_of_a_token_in_a_row(seed: int) -> None:
     """Files made of ranks, like Llama 3's, list each way to cut a token as a merge: of these one is needed, or none.

@@ -71,12 +71,15 @@ def index_tokens(view):
     return np.int64(len(starts) - 1)
 
 
-@kernel("int64(int64, int64, int64)")
-def split_tokens(view, pairs, capacity):
+@kernel("int64(int64, int64, int64, int64)")
+def split_tokens(view, pairs, capacity, lengths):
     """All ways to cut a token into two tokens, as (left, right, token) rows into uint32[capacity, 3] at ``pairs``.
 
     A rank file merges any two neighbours whose concatenation is a token, at its rank: these rows are its merge list.
     Returns how many there are; ``capacity`` is enough at the tokens' bytes less their number.
+
+    ``lengths`` is the address of a uint8 for each length up to the longest token's, 1 where a token has it. No other
+    cut is tried: each costs a hash of all bytes, and a token of a megabyte has a million.
     """
     starts = table(view, VIEW_TOKEN_STARTS, np.int64)
     data = table(view, VIEW_TOKENS, np.uint8)
@@ -85,7 +88,10 @@ def split_tokens(view, pairs, capacity):
     for token in range(len(starts) - 1):
         begin = at(starts, token)
         length = at(starts, token + 1) - begin
+        has_length = array_at(lengths, length, np.uint8)
         for cut in range(1, length):
+            if at(has_length, cut) == 0 or at(has_length, length - cut) == 0:
+                continue
             low, high = token_key(data, begin, cut)
             left = find_token(view, low, high, data, begin, cut)
             if left < 0:
@@ -187,8 +193,8 @@ def drop_unused(view, work, pairs, count):
     """Of rows (left, right, token), all entered, drop those by which no text is merged, if their token has several.
 
     By what :func:`enter_pairs` says: a token's bytes, merged alone by all pairs but its own, end as the only pair that
-    ever makes it. Where they do not end as one of its pairs nothing makes it. Returns how many rows are left, which are
-    the first ones now, and the only ones in the table.
+    ever makes it. Where they do not end as one of its pairs nothing makes it. Of a token too long for the scratch all
+    rows stay. Returns how many rows are left, which are the first ones now, and the only ones in the table.
     """
     rows = array_at(pairs, 3 * count, np.uint32)
     starts = table(view, VIEW_TOKEN_STARTS, np.int64)
@@ -214,7 +220,7 @@ def drop_unused(view, work, pairs, count):
             left = at(rows, 3 * row)
             right = at(rows, 3 * row + 1)
             if several:
-                if made != 2 or left != at(symbols, 0) or right != at(symbols, 1):
+                if made >= 0 and (made != 2 or left != at(symbols, 0) or right != at(symbols, 1)):
                     continue
                 put(entries, np.int64(at(rows, 3 * row + 2)), pair_of(left, right) << _RANK_SHIFT | U64(row))
             put(rows, 3 * kept, left)
