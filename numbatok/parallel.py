@@ -20,7 +20,7 @@ from numbatok.errors import DisallowedToken
 from numbatok.kernels import dtypes, encode, tasks, workers
 from numbatok.kernels.jit import Kernel
 from numbatok.memory import address_of, touch
-from numbatok.scratch import Scratch
+from numbatok.scratch import CACHE_FULL, Scratch
 
 WAVE_BYTES = 1 << 21  # of a wave, for each worker: 10 ms, and what it puts out stays in caches
 PARALLEL_BYTES = 3 << 17  # a call of fewer bytes is left to its thread alone
@@ -137,16 +137,16 @@ class ParallelCall:
         job: Kernel,
         numbers: npt.NDArray[np.int64],
         ends: Sequence[int] = (),
-        part: tuple[float, float] = (0.0, 1.0),
+        part: tuple[int, int] = (1, 1),
     ) -> None:
         """Let the workers do a job for tasks; what they need meanwhile is met, and they are sent on.
 
-        ``ends`` is where each worker's share of the tasks ends, if they have shares; ``part`` is the part of the call's
-        work that is behind, and the part that these tasks are.
+        ``ends`` is where each worker's share of the tasks ends, if they have shares; ``part`` is how many bytes of the
+        call's are behind, and how many they are.
         """
         record = self._record
+        behind, total = part
         shares = _shares(ends or [len(numbers)])
-        begins = shares[:, dtypes.SHARE_NEXT].copy()
         self._set(dtypes.JOB_ORDER, numbers)
         self._set(dtypes.JOB_SHARES, shares)
         wanted = min(len(self._scratches), max(len(numbers), 1))
@@ -155,13 +155,16 @@ class ParallelCall:
             workers.run_workers(job.address, address_of(record), wanted)
             if record[dtypes.JOB_STOP] == 0:
                 return
-            taken = np.minimum(shares[:, dtypes.SHARE_NEXT], shares[:, dtypes.SHARE_END]) - begins
-            done = part[0] + part[1] * int(taken.sum()) / len(numbers)
-            for scratch in self._scratches:
-                status = int(scratch.record[dtypes.WORK_STATUS])
+            behind += sum(scratch.bytes_passed() for scratch in self._scratches)
+            done = min(behind / total, 1.0)
+            statuses = [int(scratch.record[dtypes.WORK_STATUS]) for scratch in self._scratches]
+            for scratch, status in zip(self._scratches, statuses, strict=True):
                 if status < 0:
                     scratch.record[dtypes.WORK_STATUS] = 0
                     scratch.mend(status, done)
+            if not CACHE_FULL.keys().isdisjoint(statuses):  # the others will be soon, and now all have stopped anyway
+                for scratch in self._scratches:
+                    scratch.make_room(done)
             if self._check:
                 self._check()
 
@@ -243,8 +246,7 @@ class ParallelCall:
             wave_bytes = tasks.bytes_of(self._tasks_address, first, last)
             for scratch in self._scratches:
                 scratch.begin_wave(wave_bytes // (2 * len(self._scratches)), count_only)
-            part = done_bytes / all_bytes, wave_bytes / all_bytes
-            self._run(workers.encode_tasks, *self._in_shares(first, last), part)
+            self._run(workers.encode_tasks, *self._in_shares(first, last), (done_bytes, all_bytes))
             last = self._repair(workers.encode_tasks, first, last)
             before, total = total, self._place(first, last, total)
             done_bytes += wave_bytes

@@ -28,6 +28,7 @@ MOST_WAVE_IDS = 1 << 22  # 16 MiB; a larger buffer of a worker's ids is dropped 
 PAUSE_BYTES = 1 << 25  # of a call between two looks at whether it is interrupted: half a second, if most is merged
 LONGEST_PRETOKEN = (1 << 31) - 1  # positions in the merge lists are int32
 
+CACHE_FULL = {dtypes.NEED_NARROW: "narrow", dtypes.NEED_WIDE: "wide", dtypes.NEED_ARENA: "arena"}
 _MERGE_BUFFERS = (
     (dtypes.WORK_SYMBOLS, np.uint32, 1),
     (dtypes.WORK_RANKS, np.uint32, 1),
@@ -35,6 +36,14 @@ _MERGE_BUFFERS = (
     (dtypes.WORK_PREVIOUS, np.int32, 1),
     (dtypes.WORK_HEAP, np.uint64, 2),
 )
+
+
+def _growth(part_done: float) -> float:
+    """How many times as much as now a cache will hold, with ``part_done`` of a text behind, by Heaps' law.
+
+    Less what rounding it up to a power of two adds.
+    """
+    return math.pow(max(part_done, 1e-3), -0.75) / math.sqrt(2)
 
 
 def _nothing(_: object) -> None:
@@ -147,9 +156,18 @@ class Scratch:
         self.record[dtypes.WORK_COUNT_ONLY] = count_only
         self.record[dtypes.WORK_LEFT] = PAUSE_BYTES
         if not count_only:
+            output = self._arrays[dtypes.WORK_OUTPUT]
+            if output is not self.small_output:  # that of the wave before, which may have grown
+                self._wave_output = output
             if len(self._wave_output) < ids:
                 self._wave_output = np.empty(ids, np.uint32)
             self.set_table(dtypes.WORK_OUTPUT, self._wave_output)
+
+    def bytes_passed(self) -> int:
+        """How many bytes of text kernels have gone through since this was asked, or since a wave began."""
+        passed = PAUSE_BYTES - int(self.record[dtypes.WORK_LEFT])
+        self.record[dtypes.WORK_LEFT] = PAUSE_BYTES
+        return passed
 
     def end_waves(self) -> None:
         """Be ready for a call of one caller again."""
@@ -205,8 +223,7 @@ class Scratch:
         """
         distinct = 3.45 * text_bytes**0.62
         wanted = distinct / 3 / MOST_LOAD
-        arena = max(1.0, wanted / len(self._arrays[dtypes.WORK_ARENA]))
-        self._grow(max(1.0, wanted / 2 / self._narrow), max(1.0, wanted / self._wide), arena)
+        self._grow(wanted / 2 / self._narrow, wanted / self._wide, wanted / len(self._arrays[dtypes.WORK_ARENA]))
 
     @property
     def cache_bytes(self) -> int:
@@ -244,7 +261,7 @@ class Scratch:
         most = (MOST_NARROW_ENTRIES, MOST_WIDE_ENTRIES, MOST_ARENA_WORDS)
         item = (8 * dtypes.NARROW_WORDS, 8 * dtypes.WIDE_WORDS, 4)
         for part, factor in enumerate((narrow, wide, arena)):
-            doublings = math.ceil(math.log2(factor))
+            doublings = math.ceil(math.log2(max(factor, 1.0)))
             while doublings > 0:
                 size = min(sizes[part] << doublings, most[part])
                 more = sum((new - old) * each for new, old, each in zip(sizes, before, item, strict=True))
@@ -267,6 +284,14 @@ class Scratch:
         self._make_table(narrow, wide)
         cache.move_entries(address_of(old), len(old), old_wide_base, self.address)
 
+    def make_room(self, part_done: float) -> None:
+        """Make the parts of the cache larger that, by Heaps' law, will be full before a call ends."""
+        record, rest = self.record, _growth(part_done)
+        narrow = int(record[dtypes.WORK_NARROW_USED]) / int(record[dtypes.WORK_NARROW_LIMIT])
+        wide = int(record[dtypes.WORK_WIDE_USED]) / int(record[dtypes.WORK_WIDE_LIMIT])
+        arena = int(record[dtypes.WORK_ARENA_USED]) / len(self._arrays[dtypes.WORK_ARENA])
+        self._grow(rest * narrow, rest * wide, rest * arena)
+
     def wipe(self) -> None:
         """Forget every cached pretoken."""
         self._arrays[dtypes.WORK_TABLE].fill(0)
@@ -283,10 +308,9 @@ class Scratch:
         Raises ValueError where a piece of text is too long to be merged at all.
         """
         needed = int(self.record[dtypes.WORK_NEEDED])
-        rest = max(2.0, max(part_done, 1e-3) ** -0.75 / math.sqrt(2))  # rounded up to a power of two where it is used
-        if status in (dtypes.NEED_NARROW, dtypes.NEED_WIDE, dtypes.NEED_ARENA):
-            parts = {dtypes.NEED_NARROW: "narrow", dtypes.NEED_WIDE: "wide", dtypes.NEED_ARENA: "arena"}
-            if not self._grow(**{parts[status]: rest}):
+        rest = max(2.0, _growth(part_done))
+        if status in CACHE_FULL:
+            if not self._grow(**{CACHE_FULL[status]: rest}):
                 self.wipe()
                 if status == dtypes.NEED_ARENA and needed > len(self._arrays[dtypes.WORK_ARENA]):
                     # Not even an empty arena holds this one, whatever the budget: it would be asked for for ever.

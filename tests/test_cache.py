@@ -169,3 +169,18 @@ def test_moving_entries_moves_all() -> None:
     narrow = fresh[dtypes.NARROW_BASE : scratch._wide_base()].reshape(-1, dtypes.NARROW_WORDS)
     wide = fresh[scratch._wide_base() :].reshape(-1, dtypes.WIDE_WORDS)
     assert np.count_nonzero(narrow[:, 0]) + np.count_nonzero(wide[:, 3]) == in_use > 50
+
+
+def test_room_is_made_ahead_for_what_a_text_will_bring() -> None:
+    """Half full with a tenth of the text behind is more than full at its end; with nine tenths behind it is not."""
+    scratch = new_scratch(small.by_ranks())
+    before = scratch.cache_bytes
+    for part in ("NARROW", "WIDE"):
+        limit = scratch.record[getattr(dtypes, f"WORK_{part}_LIMIT")]
+        scratch.record[getattr(dtypes, f"WORK_{part}_USED")] = limit // 2
+    for part_done in (0.9, 1.0):
+        scratch.make_room(part_done)
+        assert scratch.cache_bytes == before
+    scratch.make_room(0.1)
+    assert (scratch._narrow, scratch._wide) == (2 * scratch_module.NARROW_ENTRIES, 2 * scratch_module.WIDE_ENTRIES)
+    assert len(scratch.tables()[dtypes.WORK_ARENA]) == scratch_module.ARENA_WORDS

@@ -23,6 +23,7 @@ from numbatok import AddedToken, Tokenizer, parallel, utf8
 from numbatok.kernels import dtypes
 from numbatok.patterns import known
 from numbatok.patterns.rules import Split
+from numbatok.scratch import Scratch
 from support import output_of
 
 THREADS = (2, 3, 5, 8)
@@ -402,6 +403,27 @@ def test_threading_layers(layer: str) -> None:
     except ImportError:
         pytest.skip(f"Numba has no layer {layer} here")
     assert output_of(CALLERS, NUMBA_THREADING_LAYER=layer, NUMBA_NUM_THREADS="4").split() == [layer, "True"]
+
+
+def test_an_output_that_has_grown_is_kept_for_the_next_wave(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker stops twice for want of the same room: each stop is one of all workers."""
+    mend, stops = Scratch.mend, []
+
+    def noted(scratch: Scratch, status: int, part_done: float = 1.0) -> None:
+        if status == dtypes.NEED_OUTPUT:
+            stops.append((scratch.address, len(scratch.output)))
+        mend(scratch, status, part_done)
+
+    monkeypatch.setattr(Scratch, "mend", noted)
+    rng = random.Random(8)
+    words = ["".join(chr(rng.randrange(0x5000, 0x9000)) for _ in range(4)) for _ in range(100)]  # an id for each byte
+    text = " ".join(rng.choices(words, k=300_000))
+    tokenizer = small.by_ranks()
+    alone = tokenizer.encode(text, num_threads=1)
+    stops.clear()
+    with tasks_of(1 << 14, 1 << 12, 1 << 18):
+        assert np.array_equal(tokenizer.encode(text, num_threads=2), alone)
+    assert len(stops) == len(set(stops)) > 0
 
 
 def test_interrupt_in_mid_call(gpt2: Tokenizer) -> None:

