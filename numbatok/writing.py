@@ -17,17 +17,21 @@ def write_whole(content: bytes, path: str | PathLike[str]) -> None:
     def create(file: str, flags: int) -> int:
         return os.open(file, flags, 0o666 if mode is None else 0o600)  # nobody else's before it has its mode
 
-    with open(temporary, "xb", opener=create) as file:
-        try:
-            file.write(content)
-            file.close()
-            if mode is not None:
-                os.chmod(temporary, mode)
-            os.replace(temporary, path)
-        except BaseException:
-            file.close()
-            os.unlink(temporary)
-            raise
+    try:
+        with open(temporary, "xb", opener=create) as file:
+            try:
+                file.write(content)
+                file.close()
+                if mode is not None:
+                    os.chmod(temporary, mode)
+                os.replace(temporary, path)
+            except BaseException:
+                file.close()
+                os.unlink(temporary)
+                raise
+    except OSError as error:
+        error.filename, error.filename2 = os.fspath(path), None  # of the file beside it nobody knows
+        raise
 
 
 def _mode(path: str | PathLike[str]) -> int | None:

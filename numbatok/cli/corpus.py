@@ -62,7 +62,11 @@ class _Faults(logging.Handler):
 
 def _by_options(message: str) -> str:
     """A message that names options where the library's names arguments."""
-    for argument, option in (("overwrite=True", "--overwrite"), ("append_eos= the one", "--append-eos with the one")):
+    for argument, option in (
+        ("overwrite=True", "--overwrite"),
+        ("append_eos= the one", "--append-eos with the one"),
+        ("memory must", "--memory must"),
+    ):
         message = message.replace(argument, option)
     return message
 

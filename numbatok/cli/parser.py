@@ -93,7 +93,13 @@ def make_parser() -> _Parser:
         vocabulary,
         reading,
     )
-    count.add_argument("files", nargs="+", metavar="FILE", help="a file of UTF-8 text, or - for standard input")
+    count.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        default=["-"],
+        help="a file of UTF-8 text; - for standard input (the default)",
+    )
     show = command(
         "show",
         commands.show,
@@ -168,7 +174,7 @@ def _add_corpus_options(encode: _Parser) -> None:
         "--memory",
         type=_size,
         metavar="SIZE",
-        help="that may be taken (default: 1GiB, and more where threads are many)",
+        help="that may be taken, 640MiB or more (default: 1GiB, and more where threads are many)",
     )
     group.add_argument(
         "--on-error",

@@ -91,7 +91,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 at byte {error.start} of the line"
     if isinstance(error, json.JSONDecodeError):
-        return f"not JSON: {error.msg} at character {error.pos}"
+        return f"not JSON at character {error.pos}: {error.msg.removesuffix(' at')}"
     return "JSON that is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 

@@ -222,7 +222,9 @@ def _room(memory: int | None, threads: int, cache_bytes: int) -> int:
     if memory is None:
         most = cache_bytes + MOST_BLOCK * MEMORY_PER_BYTE
         memory = max(DEFAULT_MEMORY, FIXED_MEMORY + threads * most + BLOCKS_BESIDES * MOST_BLOCK * MEMORY_PER_BYTE)
-    return checked_number("memory", memory, LEAST_MEMORY) - FIXED_MEMORY
+    if checked_number("memory", memory, 0) < LEAST_MEMORY:
+        raise ValueError(f"memory must be at least {LEAST_MEMORY} bytes ({LEAST_MEMORY >> 20} MiB), not {memory}")
+    return memory - FIXED_MEMORY
 
 
 def _longest(memory: int | None, threads: int, cache_bytes: int) -> int:
