@@ -11,8 +11,8 @@ from numbatok.memory import address_of
 from numbatok.truncation import Prefix
 
 LEVELS = ("piece", "sentence", "line", "paragraph")  # each one's places are among those of the one before
-LEAST_CHUNKS, MOST_CHUNKS = 4, 1 << 10  # that are tried at once
-BLOCK = 1 << 19  # bytes that are cut into chunks at once; more for large budgets
+LEAST_CHUNKS, MOST_CHUNKS = 4, 1 << 11  # that are tried at once
+BLOCK = 1 << 20  # bytes that are cut into chunks at once; more for large budgets
 
 
 def character_numbers(data: npt.NDArray[np.uint8], places: Places) -> Places:
