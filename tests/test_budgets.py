@@ -17,7 +17,7 @@ from conftest import TEST_DATA
 from numbatok import Tokenizer
 from numbatok.added_tokens import AddedTokens
 from numbatok.chunks import _LEVEL_NUMBERS
-from numbatok.counting import Bytes, settle
+from numbatok.counting import Bytes, is_local, settle
 from numbatok.kernels import chunks, dtypes
 from numbatok.memory import address_of
 from numbatok.normalizers import NFC, NFKD, Lowercase, Normalizer, Prepend, Strip
@@ -71,6 +71,8 @@ MADE = {
     "steps": in_steps,
     "no rule": lambda: changed(rule=()),
     "characters": by_characters,
+    "bytes of UTF-8": lambda: small.without_bytes(bytes([0xC0, 0xC1, *range(0xF5, 0x100)])),
+    "few bytes": lambda: small.without_bytes(b"=\x03\x04\x0b\xc0\xf2"),
     "gpt2": lambda: numbatok.get_encoding("gpt2"),
     "cl100k": lambda: numbatok.get_encoding("cl100k_base"),
     "o200k": lambda: numbatok.get_encoding("o200k_base"),
@@ -433,6 +435,22 @@ def test_suffixes_found_in_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> 
             patch.setattr(Suffix, "_guess", lambda self, room, guess=guess: guess)
             patch.setattr(Suffix, "wider", lambda self, width, tokens, wanted: width + rng.randint(1, 4_000))
             assert [tokenizer.truncate(text, most, "left") for most in budgets] == wanted
+
+
+def test_bytes_without_a_token() -> None:
+    """A text is counted in parts unless it has such a byte, wherever that is."""
+    engines = {name: MADE[name]() for name in ("bytes of UTF-8", "few bytes")}
+    for name, tokenizer in engines.items():
+        tokenizer.count("")
+        for length in (1, 63, 64, 65, 200):
+            for place in range(length):
+                for letter in "ab=\x02\x03\x04\x05\x0b":
+                    text = ("x" * place + letter).ljust(length, "y").encode()
+                    wanted = name == "bytes of UTF-8" or letter in "ab\x02\x05"
+                    data = np.frombuffer(text, np.uint8)
+                    assert is_local(tokenizer._engine, tokenizer._parts, data) == wanted
+    assert is_local(engines["bytes of UTF-8"]._engine, engines["bytes of UTF-8"]._parts, None)
+    assert not is_local(engines["few bytes"]._engine, engines["few bytes"]._parts, None)
 
 
 def naive_cuts(text: str, level: int) -> list[int]:
