@@ -22,6 +22,7 @@ from numbatok.kernels import chunks, dtypes
 from numbatok.memory import address_of
 from numbatok.normalizers import NFC, NFKD, Lowercase, Normalizer, Prepend, Strip
 from numbatok.parts import Parts
+from numbatok.patterns.known import WALKS
 from numbatok.patterns.rules import Split
 from numbatok.templates import Special, Template, Text
 from numbatok.truncation import Suffix
@@ -69,6 +70,7 @@ MADE = {
     "drops": lambda: changed(rule=(Split(r"\s+", "removed"),)),
     "far": lambda: changed(rule=(Split(r"a+b|a| ?\w+|\W"),)),
     "steps": in_steps,
+    "inside characters": lambda: changed(rule=WALKS["falcon"].rules[0]),
     "no rule": lambda: changed(rule=()),
     "characters": by_characters,
     "bytes of UTF-8": lambda: small.without_bytes(bytes([0xC0, 0xC1, *range(0xF5, 0x100)])),
@@ -98,6 +100,7 @@ _FRAGMENTS = [
     ),
     *("中", "😀", "é", "e\u0301", " the cat", "Is it? ", 'Yes!" ', "No.\n", "。", "<|im_start|>", "<|im_start|>us"),
     *("<|endoftext|>", "<|end", "<tool>"),
+    *("ة", "²³", "للمراقبة"),
 ]
 fragments = st.sampled_from(_FRAGMENTS)
 given_texts = st.one_of(
@@ -435,6 +438,24 @@ def test_suffixes_found_in_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> 
             patch.setattr(Suffix, "_guess", lambda self, room, guess=guess: guess)
             patch.setattr(Suffix, "wider", lambda self, width, tokens, wanted: width + rng.randint(1, 4_000))
             assert [tokenizer.truncate(text, most, "left") for most in budgets] == wanted
+
+
+@pytest.mark.parametrize("name", ["steps", "lower", "characters", "inside characters", "few bytes", "strip"])
+def test_prefixes_found_by_streams(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where parts are counted whole, a stream finds the place near which the budget runs out, by parts of any size."""
+    tokenizer = MADE[name]()
+    rng = random.Random(name)
+    fragments = [*_FRAGMENTS, "the ", "Quick ", "aab", "= ", "x" * 40]
+    for _ in range(12):
+        text = "".join(rng.choices(fragments, k=rng.randint(20, 400)))[:1_500]
+        count = tokenizer.count(text)
+        sizes = sorted(rng.choices((1, 7, 60, 300, 2_000), k=3), reverse=True)
+        monkeypatch.setattr("numbatok.counting.PARTS", tuple(sizes))
+        for most in {0, 1, count // 3, count - 1, count}:
+            prefix = tokenizer.truncate(text, max(most, 0))
+            assert tokenizer.count(prefix) <= max(most, 0)
+            longer = range(len(prefix) + 1, min(len(prefix) + 60, len(text) + 1))
+            assert all(tokenizer.count(text[:end]) > most for end in longer)
 
 
 def test_bytes_without_a_token() -> None:
