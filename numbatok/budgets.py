@@ -5,7 +5,7 @@ one. So nothing here is estimated: whatever is returned has been counted as it i
 counting all anew is told in :mod:`numbatok.counting`.
 """
 
-import functools
+import itertools
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -193,10 +193,10 @@ def chunk(
     else:
         spans, counts = whole_chunks(Whole(engine, parts, text, actions), data, room, overlap, levels)
     counts = overhead.added + overhead.times * counts
-    make = functools.partial(tuple.__new__, Chunk)  # a quarter of the time of Chunk(...)
 
     def work() -> list[Chunk]:
         texts, places = _slices(source, spans)
-        return list(map(make, zip(*places.T.tolist(), texts, counts.tolist(), strict=True)))
+        rows = zip(*places.T.tolist(), texts, counts.tolist(), strict=True)
+        return list(map(tuple.__new__, itertools.repeat(Chunk), rows))  # a quarter of the time of Chunk(...)
 
     return without_collection(work)

@@ -11,8 +11,8 @@ from numbatok.memory import address_of
 from numbatok.truncation import Prefix
 
 LEVELS = ("piece", "sentence", "line", "paragraph")  # each one's places are among those of the one before
-LEAST_CHUNKS, MOST_CHUNKS = 4, 1 << 10  # that are tried at once
-BLOCK = 1 << 19  # bytes that are cut into chunks at once; more for large budgets
+LEAST_CHUNKS, MOST_CHUNKS = 4, 1 << 11  # that are tried at once
+BLOCK = 1 << 20  # bytes that are cut into chunks at once; more for large budgets
 
 
 def character_numbers(data: npt.NDArray[np.uint8], places: Places) -> Places:
@@ -182,7 +182,8 @@ def whole_chunks(
     places = []
     for level in levels:
         found = np.append(words if level == "piece" else _places_of(level, data), size)
-        places.append(np.unique(np.searchsorted(bytes_of, found[found > 0])))
+        numbers = np.searchsorted(bytes_of, found[found > 0])
+        places.append(numbers[np.diff(numbers, prepend=0) > 0])  # np.unique takes 40 ms a MB
     spans, counts = [], []
     begin = done = 0
     guess = 4 * room
@@ -221,18 +222,23 @@ def whole_chunks(
 
 def _last_place(text: Whole, places: Places, first: int, begin: int, room: int, aim: int) -> int:
     """A late place, from number ``first`` on, up to which a chunk from ``begin`` has at most ``room`` tokens; or -1."""
-    low, high, step = first - 1, first - 1, aim
-    while high < len(places) - 1:
-        high = min(low + step, len(places) - 1)
-        if text.count(begin, int(places[high])) > room:
-            break
-        low, step = high, 2 * step
-    else:
-        high = len(places)
+    low, high = first - 1, len(places)
+    middle = low + aim
+    turn = 0
     while high - low > 1:
-        middle = (low + high) // 2
-        if text.count(begin, int(places[middle])) <= room:
+        middle = min(max(middle, low + 1), high - 1)
+        place = int(places[middle])
+        count = text.count(begin, place)
+        if count <= room:
             low = middle
         else:
             high = middle
+        turn += 1
+        if turn % 3:  # where the budget runs out if all of the text is as what was counted
+            wanted = place + (room - count) * (place - begin) // max(count, 1)
+            middle = int(np.searchsorted(places, wanted, side="right")) - 1
+        elif high < len(places):
+            middle = (low + high) // 2
+        else:
+            middle = low + (2 * (low - first + 1) or aim)
     return int(places[low]) if low >= first else -1

@@ -3,8 +3,8 @@
 Counts are local. A scan of the split rule depends on what follows, so from any pretoken's start on the tokens are those
 of the rest by itself; and a start that the text up to some place decides stays, however the text goes on. Between such
 a start and the place in question a few hundred bytes are counted anew, in :class:`Bytes`. For a text that a normalizer
-changes, or a vocabulary with options, that does not hold: there each part is counted whole (:class:`Whole`), which is
-linear too, and slow.
+changes or that has a byte without a token, or a vocabulary with options, that does not hold: there each part is counted
+whole (:class:`Whole`), which is linear too, and slow.
 """
 
 import copy
@@ -19,11 +19,12 @@ from numbatok.calls import Call
 from numbatok.errors import DisallowedToken
 from numbatok.ids import Ids
 from numbatok.kernels import dtypes
-from numbatok.kernels.pieces import add_sizes, count_characters, list_starts_between
+from numbatok.kernels.pieces import add_sizes, count_characters, has_bytes, list_starts_between
 from numbatok.kernels.starts import LOOK_AHEAD
 from numbatok.memory import address_of
 from numbatok.rows import Side
 from numbatok.scratch import PAUSE_BYTES
+from numbatok.streams import StreamEncoder
 
 if TYPE_CHECKING:
     from numbatok.engine import Engine
@@ -34,7 +35,9 @@ NEAR = 64  # bytes from a place beyond which the pieces before and after it are 
 
 Places = npt.NDArray[np.int64]
 EVERYTHING = 1 << 62
+PARTS = 1 << 16, 1 << 12, 1 << 8  # characters that a stream is fed at once
 NO_PLACES = np.empty((0, 2), np.int64)
+_NEVER_IN_UTF8 = {0xC0, 0xC1, *range(0xF5, 0x100)}
 
 
 def settle(scratch: "Scratch") -> None:
@@ -98,6 +101,7 @@ class Bytes:
         assert facts.sizes is not None
         self.sizes, self.is_added = facts.sizes, facts.is_added
         self.longest, self.longest_added = facts.longest, facts.longest_added
+        self.is_plain = parts.vocabulary.is_plain
         self._places = np.empty(0, np.int64)
         self._points: npt.NDArray[np.int64] | None = None  # of the last trace ...
         self._starts: npt.NDArray[np.uint64] | None = None  # ... and how far these reach:
@@ -264,12 +268,17 @@ class Bytes:
 
 
 class Facts(NamedTuple):
-    """What is asked of a vocabulary: bytes of each id, which are added tokens, the most bytes of a token."""
+    """What is asked of a vocabulary: bytes of each id, which are added tokens, the most bytes of a token.
+
+    ``missing`` are the bytes that occur in UTF-8 and are no tokens, as ranges: the first of each, and how many; None
+    where bytes are not merged as they are.
+    """
 
     sizes: npt.NDArray[np.int32] | None
     is_added: npt.NDArray[np.bool_]
     longest: int
     longest_added: int
+    missing: Places | None
 
 
 _facts: "weakref.WeakKeyDictionary[Engine, Facts]" = weakref.WeakKeyDictionary()
@@ -284,12 +293,21 @@ def facts_of(engine: "Engine", parts: "Parts") -> Facts:
             is_added[list(parts.added_tokens.content_of)] = True
         added = max((len(content) for content in parts.added_tokens.id_of), default=0)
         longest = max(int(np.diff(parts.vocabulary.starts).max(initial=1)), added)
-        _facts[engine] = Facts(sizes, is_added, longest, added)
+        _facts[engine] = Facts(sizes, is_added, longest, added, _missing_ranges(parts.vocabulary.missing_bytes))
     return _facts[engine]
 
 
-def is_local(engine: "Engine", parts: "Parts", data: npt.NDArray[np.uint8], *, in_steps: bool = False) -> bool:
-    """Whether counts of a text are local, and its tokens are its bytes: see the module.
+def _missing_ranges(missing: bytes | None) -> Places | None:
+    """See :class:`Facts`."""
+    if missing is None:
+        return None
+    numbers = np.array([byte for byte in missing if byte not in _NEVER_IN_UTF8], np.int64)
+    runs = [run for run in np.split(numbers, np.flatnonzero(np.diff(numbers) != 1) + 1) if len(run)]
+    return np.array([(run[0], len(run)) for run in runs], np.int64).reshape(-1, 2)
+
+
+def is_local(engine: "Engine", parts: "Parts", data: npt.NDArray[np.uint8] | None, *, in_steps: bool = False) -> bool:
+    """Whether counts of a text are local, and its tokens are its bytes: see the module; of any text for None.
 
     Of a split rule of several steps they are not: a start may be the last step's alone, inside of a piece of the first.
     ``in_steps`` lets that pass, for callers who see to it.
@@ -297,27 +315,58 @@ def is_local(engine: "Engine", parts: "Parts", data: npt.NDArray[np.uint8], *, i
     view = engine.view_record
     if view[dtypes.VIEW_COARSE] and not in_steps:
         return False
-    if engine.regex_rule is not None or parts.prefix_space or not parts.vocabulary.is_plain:
+    if engine.regex_rule is not None or parts.prefix_space:
+        return False
+    if view[dtypes.VIEW_OPTIONS] & dtypes.CUT_PUNCTUATION:  # pieces begin inside of characters
         return False
     if parts.merged_added:  # ids do not tell where added tokens are
         return False
     if engine.drops or view[dtypes.VIEW_ADDED_ANY_FLAG] or engine.tokens.sizes is None:
         return False
+    missing = facts_of(engine, parts).missing
+    if missing is None:
+        return False
+    if data is None:
+        return parts.normalizer is None and not len(missing)
+    if len(missing) and has_bytes(address_of(data), len(data), address_of(missing), len(missing)):
+        return False  # such a byte has no token
     if parts.normalizer is None:
         return True
     return engine.restless_table is not None and not engine.changes(address_of(data), len(data))
+
+
+class _Fed(NamedTuple):
+    """A stream that has been fed the beginning of a text."""
+
+    place: int  # up to where, in characters
+    tokens: int  # how many are certain
+    stream: StreamEncoder
+
+    def extended(self, part: str) -> "_Fed":
+        """Another one that has been fed more."""
+        stream = self.stream.copy()
+        return _Fed(self.place + len(part), self.tokens + len(stream.feed(part)), stream)
+
+    def count_with(self, part: str) -> int:
+        """How many tokens the text has if it ends after another part."""
+        fed = self.extended(part)
+        return fed.tokens + len(fed.stream.finish())
 
 
 class Whole:
     """A text of which each part is counted whole, through whatever the tokenizer does to it."""
 
     def __init__(self, engine: "Engine", parts: "Parts", text: str, actions: npt.NDArray[np.uint8]) -> None:
-        self._engine, self._text, self._actions = engine, text, actions
+        self._engine, self._parts, self._text, self._actions = engine, parts, text, actions
         self.wide = max(NEAR, facts_of(engine, parts).longest)
 
     def count(self, begin: int, end: int) -> int:
         """How many tokens the characters ``begin`` to ``end`` have by themselves."""
         part = self._text[begin:end]
+        if self._actions is self._engine.everything_allowed:
+            made = self._engine.count_plain[1](part)  # of a short text; the other way takes 25 us
+            if made is not None:
+                return int(made)
         try:
             call = Call(self._actions, "strict", None, count_only=True)
             return int(self._engine.encode_batch([part], None, call).offsets[1])
@@ -328,12 +377,40 @@ class Whole:
         """The longest prefix or suffix of at most ``room`` tokens."""
         text = self._text
         whole = len(text)
+        if side == "left":
+            return text[
+                whole - last_within(lambda n: self.count(whole - n, whole), room, 0, whole, 4 * room, self.wide) :
+            ]
+        if (self._actions == dtypes.ADDED_REFUSED).any():  # which a stream may find in what is cut off
+            return text[: last_within(lambda n: self.count(0, n), room, 0, whole, 4 * room, self.wide)]
+        fed, most = self._fed_within(room)
 
-        def fits(length: int) -> int:
-            return self.count(0, length) if side == "right" else self.count(whole - length, whole)
+        def count(end: int) -> int:
+            return fed.count_with(text[fed.place : end])
 
-        length = last_within(fits, room, 0, whole, 4 * room, self.wide)
-        return text[:length] if side == "right" else text[whole - length :]
+        return text[: last_within(count, room, fed.place, most, PARTS[-1], self.wide)]
+
+    def _fed_within(self, room: int) -> tuple[_Fed, int]:
+        """A stream that was fed a late prefix of at most ``room`` tokens, and a place after which no prefix fits.
+
+        There more tokens than that are certain, whatever follows. It is looked for in smaller and smaller parts.
+        """
+        text = self._text
+        fed = [_Fed(0, 0, StreamEncoder(self._engine, self._parts, self._actions, ([], []), "strict"))]
+        most = len(text)
+        for size in PARTS:
+            last = fed[-1]
+            while last.place < most:
+                following = last.extended(text[last.place : min(last.place + size, most)])
+                if following.tokens > room:
+                    most = following.place
+                    break
+                if following.tokens > fed[-1].tokens:
+                    fed.append(following)
+                last = following
+        while fed[-1].count_with("") > room:
+            fed.pop()
+        return fed[-1], most
 
 
 def last_within(count: Callable[[int], int], room: int, least: int, most: int, guess: int, wide: int) -> int:

@@ -154,7 +154,7 @@ class PrefixCache:
         self.max_bytes = checked_number("max_bytes", max_bytes, 0)
         self._special = add_special_tokens
         self._engine, self._parts = engine, parts
-        goes_on = parts.normalizer is None and is_local(engine, parts, np.empty(0, np.uint8))
+        goes_on = is_local(engine, parts, None)
         self._before, self._after = stream.ends
         self._nothing = _Entry(-1, "", (), 0, "", 0, None if goes_on else stream)
         self._lock = threading.Lock()

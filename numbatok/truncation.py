@@ -55,7 +55,8 @@ class _Search:
             self._view = record
         scratch = self.text.scratch
         arguments = address_of(self._view), scratch.address, self.text.address + begin, end - begin
-        while (status := merge.merge_pretoken(*arguments)) < 0:
+        merger = merge.merge_pretoken if self.text.is_plain else merge.merge_pretoken_by_options
+        while (status := merger(*arguments)) < 0:
             scratch.record[dtypes.WORK_NEEDED] = end - begin
             scratch.mend(status)
         return scratch._arrays[dtypes.WORK_SYMBOLS][:status].astype(np.uint32)

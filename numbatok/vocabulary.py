@@ -130,12 +130,18 @@ class Vocabulary:
         return Vocabulary, (self.data, self.starts, self.ids, self.merges, self.whole_first, self.options)
 
     @functools.cached_property
-    def is_plain(self) -> bool:
-        """Whether bytes are merged as they are: each of the 256 is a token, and no option says else."""
+    def missing_bytes(self) -> bytes | None:
+        """The bytes that are no tokens, where bytes are merged as they are; None where an option says else."""
         options = self.options
         if options.unit != "byte" or options.prefix or options.suffix or options.dropout:
-            return False
-        return int(np.count_nonzero(np.diff(self.starts) == 1)) == 256
+            return None
+        single = self.data[self.starts[:-1][np.diff(self.starts) == 1]]
+        return bytes(np.setdiff1d(np.arange(256), single).tolist())
+
+    @functools.cached_property
+    def is_plain(self) -> bool:
+        """Whether bytes are merged as they are: each of the 256 is a token, and no option says else."""
+        return self.missing_bytes == b""
 
     def _between(self, prefix: bytes, suffix: bytes, least: int, most: int) -> npt.NDArray[np.int64]:
         """The symbols of the tokens with ``least`` to ``most`` bytes between a prefix and a suffix."""

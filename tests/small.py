@@ -120,6 +120,13 @@ def by_merges() -> Tokenizer:
     return Tokenizer.from_str(json.dumps(tokenizer_json()))
 
 
+def without_bytes(missing: bytes) -> Tokenizer:
+    """A new tokenizer of the trained merges in which these bytes have no token, nor what they are part of."""
+    ids = {token: id for token, id in ID_OF.items() if not set(token) & set(missing)}
+    merges = [pair for pair in TRAINED if b"".join(pair) in ids]
+    return Tokenizer(Parts(Vocabulary.from_merges(ids, merges), AddedTokens([]), RULE))
+
+
 def naive_by_ranks() -> naive.Tokenizer:
     """The oracle for :func:`by_ranks`."""
     return naive.Tokenizer.from_ranks(TOKENS, ADDED)

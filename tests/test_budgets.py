@@ -17,11 +17,12 @@ from conftest import TEST_DATA
 from numbatok import Tokenizer
 from numbatok.added_tokens import AddedTokens
 from numbatok.chunks import _LEVEL_NUMBERS
-from numbatok.counting import Bytes, settle
+from numbatok.counting import Bytes, is_local, settle
 from numbatok.kernels import chunks, dtypes
 from numbatok.memory import address_of
 from numbatok.normalizers import NFC, NFKD, Lowercase, Normalizer, Prepend, Strip
 from numbatok.parts import Parts
+from numbatok.patterns.known import WALKS
 from numbatok.patterns.rules import Split
 from numbatok.templates import Special, Template, Text
 from numbatok.truncation import Suffix
@@ -69,8 +70,11 @@ MADE = {
     "drops": lambda: changed(rule=(Split(r"\s+", "removed"),)),
     "far": lambda: changed(rule=(Split(r"a+b|a| ?\w+|\W"),)),
     "steps": in_steps,
+    "inside characters": lambda: changed(rule=WALKS["falcon"].rules[0]),
     "no rule": lambda: changed(rule=()),
     "characters": by_characters,
+    "bytes of UTF-8": lambda: small.without_bytes(bytes([0xC0, 0xC1, *range(0xF5, 0x100)])),
+    "few bytes": lambda: small.without_bytes(b"=\x03\x04\x0b\xc0\xf2"),
     "gpt2": lambda: numbatok.get_encoding("gpt2"),
     "cl100k": lambda: numbatok.get_encoding("cl100k_base"),
     "o200k": lambda: numbatok.get_encoding("o200k_base"),
@@ -96,6 +100,7 @@ _FRAGMENTS = [
     ),
     *("中", "😀", "é", "e\u0301", " the cat", "Is it? ", 'Yes!" ', "No.\n", "。", "<|im_start|>", "<|im_start|>us"),
     *("<|endoftext|>", "<|end", "<tool>"),
+    *("ة", "²³", "للمراقبة"),
 ]
 fragments = st.sampled_from(_FRAGMENTS)
 given_texts = st.one_of(
@@ -433,6 +438,40 @@ def test_suffixes_found_in_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> 
             patch.setattr(Suffix, "_guess", lambda self, room, guess=guess: guess)
             patch.setattr(Suffix, "wider", lambda self, width, tokens, wanted: width + rng.randint(1, 4_000))
             assert [tokenizer.truncate(text, most, "left") for most in budgets] == wanted
+
+
+@pytest.mark.parametrize("name", ["steps", "lower", "characters", "inside characters", "few bytes", "strip"])
+def test_prefixes_found_by_streams(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where parts are counted whole, a stream finds the place near which the budget runs out, by parts of any size."""
+    tokenizer = MADE[name]()
+    rng = random.Random(name)
+    fragments = [*_FRAGMENTS, "the ", "Quick ", "aab", "= ", "x" * 40]
+    for _ in range(12):
+        text = "".join(rng.choices(fragments, k=rng.randint(20, 400)))[:1_500]
+        count = tokenizer.count(text)
+        sizes = sorted(rng.choices((1, 7, 60, 300, 2_000), k=3), reverse=True)
+        monkeypatch.setattr("numbatok.counting.PARTS", tuple(sizes))
+        for most in {0, 1, count // 3, count - 1, count}:
+            prefix = tokenizer.truncate(text, max(most, 0))
+            assert tokenizer.count(prefix) <= max(most, 0)
+            longer = range(len(prefix) + 1, min(len(prefix) + 60, len(text) + 1))
+            assert all(tokenizer.count(text[:end]) > most for end in longer)
+
+
+def test_bytes_without_a_token() -> None:
+    """A text is counted in parts unless it has such a byte, wherever that is."""
+    engines = {name: MADE[name]() for name in ("bytes of UTF-8", "few bytes")}
+    for name, tokenizer in engines.items():
+        tokenizer.count("")
+        for length in (1, 63, 64, 65, 200):
+            for place in range(length):
+                for letter in "ab=\x02\x03\x04\x05\x0b":
+                    text = ("x" * place + letter).ljust(length, "y").encode()
+                    wanted = name == "bytes of UTF-8" or letter in "ab\x02\x05"
+                    data = np.frombuffer(text, np.uint8)
+                    assert is_local(tokenizer._engine, tokenizer._parts, data) == wanted
+    assert is_local(engines["bytes of UTF-8"]._engine, engines["bytes of UTF-8"]._parts, None)
+    assert not is_local(engines["few bytes"]._engine, engines["few bytes"]._parts, None)
 
 
 def naive_cuts(text: str, level: int) -> list[int]:

@@ -428,7 +428,7 @@ def cut_by_budget(work, block, begin, done, budget, overlap, output, most):
             first = _begin_settled(work, block, begin, end, before)
             last = _end_settled(work, block, first, end)
         if last > first:
-            known = _tokens_up_to(block, last, limit, most_tokens, near)
+            known = _tokens_up_to(block, last, end, tokens_there, near)
             known -= before if first == begin else _tokens_before(block, first, near)
         else:
             first = last = begin

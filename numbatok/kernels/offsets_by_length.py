@@ -46,6 +46,40 @@ def _word_of(info, ids, place):
 
 
 @helper
+def _put_whole(plan, begin, position, shift, most, blanks):
+    """Locate GROUP ids from ``begin`` on as if each were whole characters.
+
+    What an id takes is ``most`` of its word from ``shift`` on. Returns (the bits that any word has, where the last id
+    ends, the bytes of all).
+    """
+    ids = table(plan, PLAN_IDS, np.uint32)
+    info = table(plan, PLAN_INFO, np.uint64)
+    offsets = table(plan, PLAN_OFFSETS, np.int64)
+    seen = size = np.int64(0)
+    for i in range(GROUP):
+        word = _word_of(info, ids, begin + i)
+        seen |= word
+        size += word & INFO_LENGTH
+        start = position
+        position += word >> shift & most
+        stop = position
+        if blanks is not None:
+            start += word >> INFO_BEFORE_SHIFT & blanks
+            stop -= word >> INFO_BEHIND_SHIFT & blanks
+        put(offsets, 2 * (begin + i), start)
+        put(offsets, 2 * (begin + i) + 1, stop)
+    return seen, position, size
+
+
+@helper
+def _put_group(plan, begin, position, shift, most, blanks):
+    """:func:`_put_whole`; where nothing is trimmed in code of its own, which takes a fifth less time."""
+    if blanks == 0:
+        return _put_whole(plan, begin, position, shift, most, None)
+    return _put_whole(plan, begin, position, shift, most, blanks)
+
+
+@helper
 def _in_characters(plan, begin, end, base, blanks):
     """:func:`add_up` in characters; returns the bytes of all ids, or -1."""
     ids = table(plan, PLAN_IDS, np.uint32)
@@ -53,15 +87,25 @@ def _in_characters(plan, begin, end, base, blanks):
     offsets = table(plan, PLAN_OFFSETS, np.int64)
     position = np.int64(0)
     characters = base
-    for place in range(begin, end):
-        word = _word_of(info, ids, place)
-        if word & INFO_VARIES != 0:
-            return np.int64(-1)
-        start = characters - (word >> INFO_INSIDE_SHIFT & 1)
-        characters += word >> INFO_CHARACTERS_SHIFT & INFO_CHARACTERS
-        put(offsets, 2 * place, start + (word >> INFO_BEFORE_SHIFT & blanks))
-        put(offsets, 2 * place + 1, characters - (word >> INFO_BEHIND_SHIFT & blanks))
-        position += word & INFO_LENGTH
+    while begin < end:
+        if begin + GROUP <= end:
+            seen, following, size = _put_group(plan, begin, characters, INFO_CHARACTERS_SHIFT, INFO_CHARACTERS, blanks)
+            if seen & (INFO_BEGINS_INSIDE | INFO_VARIES) == 0:
+                characters = following
+                position += size
+                begin += GROUP
+                continue
+        stop = min(begin + 16 * GROUP, end)
+        for place in range(begin, stop):
+            word = _word_of(info, ids, place)
+            if word & INFO_VARIES != 0:
+                return np.int64(-1)
+            start = characters - (word >> INFO_INSIDE_SHIFT & 1)
+            characters += word >> INFO_CHARACTERS_SHIFT & INFO_CHARACTERS
+            put(offsets, 2 * place, start + (word >> INFO_BEFORE_SHIFT & blanks))
+            put(offsets, 2 * place + 1, characters - (word >> INFO_BEHIND_SHIFT & blanks))
+            position += word & INFO_LENGTH
+        begin = stop
     return position
 
 
@@ -74,19 +118,12 @@ def _in_bytes(plan, begin, end, base, blanks):
     position = base
     opened = closed = base  # the last character that begins so far: where, if not all of it is here, and where it ends
     while begin < end:
-        stop = min(begin + GROUP, end)
-        seen = np.int64(0)
-        for place in range(begin, stop):
-            seen |= _word_of(info, ids, place)
-        if seen & (PARTS_OF_CHARACTERS | INFO_VARIES) == 0:
-            for place in range(begin, stop):
-                word = _word_of(info, ids, place)
-                put(offsets, 2 * place, position + (word >> INFO_BEFORE_SHIFT & blanks))
-                position += word & INFO_LENGTH
-                put(offsets, 2 * place + 1, position - (word >> INFO_BEHIND_SHIFT & blanks))
-            opened = closed = position
-            begin = stop
-            continue
+        if begin + GROUP <= end:
+            seen, following, _ = _put_group(plan, begin, position, 0, INFO_LENGTH, blanks)
+            if seen & (PARTS_OF_CHARACTERS | INFO_VARIES) == 0:
+                opened = closed = position = following
+                begin += GROUP
+                continue
         stop = min(begin + 16 * GROUP, end)
         for place in range(begin, stop):
             word = _word_of(info, ids, place)

@@ -199,6 +199,24 @@ def count_characters(text, places, count, numbers):
     return before
 
 
+@kernel("int64(int64, int64, int64, int64)")
+def has_bytes(text, length, ranges, count):
+    """Whether a text, at the address ``text``, has a byte of one of some ranges: 1 or 0.
+
+    ``ranges`` is the address of int64[count, 2]: the first byte of each, and how many bytes it has.
+    """
+    sought = array_at(ranges, 2 * count, np.int64)
+    source = array_at(text, length, np.uint8)
+    found = ZERO
+    for i in range(count):
+        first, size = at(sought, 2 * i), at(sought, 2 * i + 1)
+        for block in range(0, length - 63, 64):
+            found |= in_range(text + block, first, size)
+        for place in range(length & ~63, length):
+            found |= U64(first <= np.int64(at(source, place)) < first + size)
+    return np.int64(found != ZERO)
+
+
 @helper
 def _starts_below(starts, block, length):
     """The word of a bitmap with the starts below bit ``length``; others are zero."""

@@ -14,6 +14,23 @@ from numbatok.kernels.pieces import characters_between
 
 NO_MEMORY = -1
 LARGEST_CHARACTER = 0x10FFFF
+ASCII = 0x7F  # the bits of such characters
+
+
+@helper
+def _copied(source, count, item, size, bits):
+    """:func:`_slice` of characters that have these ``bits``, or one that takes all of an item."""
+    made = new_str(count, min(bits, LARGEST_CHARACTER))
+    if made == 0:
+        return made
+    target, _, kind, _ = characters_of_str(made)
+    if kind == 1:
+        copy_characters(source, array_at(target, count, np.uint8), np.uint8)
+    elif kind == 2 and size >= 2:
+        copy_characters(source, array_at(target, count, np.uint16), np.uint16)
+    elif size >= 4:
+        copy_characters(source, array_at(target, count, np.uint32), np.uint32)
+    return made
 
 
 @helper
@@ -26,17 +43,7 @@ def _slice(address, count, item, size):
         stop = min(done + PACKED_BLOCK, count)
         bits |= all_bits(source, done, stop, item)
         done = stop
-    made = new_str(count, min(bits, LARGEST_CHARACTER))
-    if made == 0:
-        return made
-    target, _, kind, _ = characters_of_str(made)
-    if kind == 1:
-        copy_characters(source, array_at(target, count, np.uint8), np.uint8)
-    elif kind == 2 and size >= 2:
-        copy_characters(source, array_at(target, count, np.uint16), np.uint16)
-    elif size >= 4:
-        copy_characters(source, array_at(target, count, np.uint32), np.uint32)
-    return made
+    return _copied(source, count, item, size, bits)
 
 
 @kernel("int64(int64, int64, int64, int64, int64, int64, int64)", holding_gil=True)
@@ -72,7 +79,7 @@ def slice_text(object_id, data, size, spans, count, numbers, list_id):
         put(found, 2 * i + 1, end_number)
         first, length = address + kind * number, end_number - number
         if length == stop - begin:  # all ASCII
-            made = _slice(data + begin, length, np.uint8, 1)
+            made = _copied(array_at(data + begin, length, np.uint8), length, np.uint8, 1, np.int64(ASCII))
         elif kind == 1:
             made = _slice(first, length, np.uint8, 1)
         elif kind == 2:
