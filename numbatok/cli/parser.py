@@ -93,13 +93,7 @@ def make_parser() -> _Parser:
         vocabulary,
         reading,
     )
-    count.add_argument(
-        "files",
-        nargs="*",
-        metavar="FILE",
-        default=["-"],
-        help="a file of UTF-8 text; - for standard input (the default)",
-    )
+    count.add_argument("files", nargs="+", metavar="FILE", help="a file of UTF-8 text, or - for standard input")
     show = command(
         "show",
         commands.show,
