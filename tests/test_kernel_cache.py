@@ -180,10 +180,20 @@ def garbage(content: bytes) -> bytes:
     return b"\xff" * len(content)
 
 
+def flipped_bits(content: bytes) -> bytes:
+    """Bytes of which ten, all over, have another bit: in machine code, among others."""
+    damaged = bytearray(content)
+    for tenth in range(10):
+        damaged[len(content) * (2 * tenth + 1) // 20] ^= 4
+    return bytes(damaged)
+
+
 @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
-@pytest.mark.parametrize("damage", [lambda content: b"", lambda content: content[: len(content) // 2], garbage])
+@pytest.mark.parametrize(
+    "damage", [lambda content: b"", lambda content: content[: len(content) // 2], garbage, flipped_bits]
+)
 def test_a_damaged_cache(package: Copy, suffix: str, damage) -> None:
-    """Empty, cut or overwritten files of either kind: compiled again, and the next process finds it whole."""
+    """Empty, cut, overwritten or altered files of either kind: compiled again, and the next process finds it whole."""
     expected = package.output_of(ENTER)
     files = list(package.cache.rglob(f"*{suffix}"))
     assert files

@@ -26,6 +26,7 @@ import functools
 import hashlib
 import importlib
 import os
+import pickle
 import pkgutil
 import time
 from collections.abc import Callable
@@ -97,6 +98,23 @@ class _Locating(CompileResultCacheImpl):
     _locator_classes = [*CompileResultCacheImpl._locator_classes, _Nowhere]  # type: ignore[list-item]  # noqa: RUF012
 
 
+class _CheckedFile(IndexDataCacheFile):
+    """The index and data files of a kernel, whose content is checked: Numba runs what it finds, damaged or not."""
+
+    def save(self, key: Any, data: Any) -> None:
+        content = self._dump(data)
+        super().save(key, (hashlib.sha256(content).digest(), content))
+
+    def load(self, key: Any) -> Any:
+        found = super().load(key)
+        if found is None:
+            return None
+        digest, content = found
+        if hashlib.sha256(content).digest() != digest:
+            raise ValueError("the file is damaged")
+        return pickle.loads(content)
+
+
 class _PackageCache(FunctionCache):
     """A kernel cache that cannot go stale and whose failures cost time, never an error."""
 
@@ -125,7 +143,7 @@ class _PackageCache(FunctionCache):
     def _file_in(self, place: str) -> Any:
         """The index and data files of this kernel in a directory."""
         base, digest = self._impl.filename_base, source_digest()
-        file = IndexDataCacheFile(place, base, digest)
+        file = _CheckedFile(place, base, digest)
         file._data_name_pattern = f"{base}.{digest[:16]}.{{number:d}}.nbc"
         return file
 
