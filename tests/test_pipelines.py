@@ -803,6 +803,17 @@ def test_many_files_of_lines_with_faults(tmp_path, small_ranks):
     assert [str(fault).partition(": not JSON")[0] for fault in report.named_faults] == named
 
 
+def test_the_first_of_two_faults_is_the_one_that_is_raised(tmp_path, small_ranks):
+    """Though the second, in a file's reading, is come upon before the first, in a line of one before it."""
+    broken, cut = tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz"
+    broken.write_bytes(b'{"text": "one"}\nx\n{"text": "three"}\n')
+    cut.write_bytes(COMPRESSIONS[".gz"](b'{"text": "four"}\n' * 1000)[:40])
+    with pytest.raises(InputError, match=r"a\.jsonl: line 2: not JSON"):
+        encode_files(small_ranks, [broken, cut], tmp_path / "raise")
+    report = encode_files(small_ranks, [broken, cut], tmp_path / "skip", on_error="skip")
+    assert [Path(fault.file).name for fault in report.named_faults] == ["a.jsonl", "b.jsonl.gz"]
+
+
 @pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
 def test_truncated_and_damaged_compressed_files(tmp_path, small_ranks, suffix):
     randomness = random.Random(5)

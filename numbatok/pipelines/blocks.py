@@ -126,26 +126,31 @@ def resized(blocks: Iterable[Block], size: int) -> Iterator[Block]:
     """The same documents in blocks of about ``size`` bytes: of many small files, or of rows that are large."""
     waiting: list[Block] = []
     held = 0
-    for block in blocks:
-        if waiting and (block.part is not None or block.is_json != waiting[-1].is_json):
+    try:
+        for block in blocks:
+            if waiting and (block.part is not None or block.is_json != waiting[-1].is_json):
+                yield _joined(waiting)
+                waiting, held = [], 0
+            if block.part is not None:
+                yield block
+                continue
+            # Of empty documents there may not be any number in a block either.
+            ends = np.append(0, np.cumsum(block.texts.lengths + _DOCUMENT_COST))
+            done = 0
+            while held + int(ends[-1] - ends[done]) > size:
+                stop = int(np.searchsorted(ends, ends[done] + size - held, side="right")) - 1
+                if stop == done and not waiting:  # one that is longer than a block
+                    stop += 1
+                if stop > done:
+                    waiting.append(block.slice(done, stop))
+                yield _joined(waiting)
+                waiting, held, done = [], 0, stop
+            if done < len(block) or len(block) == 0:
+                waiting.append(block.slice(done, len(block)) if done else block)
+            held += int(ends[-1] - ends[done])
+    except InputError:
+        if waiting:  # a fault in what is before it is the first one
             yield _joined(waiting)
-            waiting, held = [], 0
-        if block.part is not None:
-            yield block
-            continue
-        # Of empty documents there may not be any number in a block either.
-        ends = np.append(0, np.cumsum(block.texts.lengths + _DOCUMENT_COST))
-        done = 0
-        while held + int(ends[-1] - ends[done]) > size:
-            stop = int(np.searchsorted(ends, ends[done] + size - held, side="right")) - 1
-            if stop == done and not waiting:  # one that is longer than a block
-                stop += 1
-            if stop > done:
-                waiting.append(block.slice(done, stop))
-            yield _joined(waiting)
-            waiting, held, done = [], 0, stop
-        if done < len(block) or len(block) == 0:
-            waiting.append(block.slice(done, len(block)) if done else block)
-        held += int(ends[-1] - ends[done])
+        raise
     if waiting:
         yield _joined(waiting)
