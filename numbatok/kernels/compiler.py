@@ -3,7 +3,7 @@
 Three things are other than in the pipeline that Numba has for everybody. Of 12 seconds of compiling for a first
 ``encode`` each saves more than one:
 
-- Numba asks up to twenty templates, those of NumPy's ufuncs among them, for the type of every ``+``; see
+- Numba asks up to eight templates, that of NumPy's ufuncs among them, for the type of every ``+``; see
   :class:`_RememberingContext`.
 - It optimises each helper alone and makes machine code of it, though what runs is what kernels have linked, and that is
   optimised again; see :class:`_HelperLibrary`.
