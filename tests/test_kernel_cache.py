@@ -213,6 +213,54 @@ def test_a_cache_that_vanishes(package: Copy) -> None:
     assert package.output_of(ENTER) == expected
 
 
+def test_helpers_are_compiled_once(package: Copy) -> None:
+    """For the types of their arguments, whatever constants are among them."""
+    code = """
+        from numbatok.kernels.jit import helper, kernel
+
+        @helper
+        def difference(a, b):
+            return a - b
+
+        @kernel("int64(int64)")
+        def some(a):
+            return difference(a, 1) + difference(difference(2, a), a)
+
+        print(some(5), len(difference.signatures))
+    """
+    assert package.output_of(code) == ["-4", "1"]
+
+
+def test_an_operator_gets_another_overload(package: Copy) -> None:
+    """What was remembered of an operator's calls before somebody overloads it does no harm after."""
+    code = """
+        import operator
+        from numba import njit, types
+        from numba.extending import overload
+        from numbatok.kernels.jit import kernel
+
+        @kernel("int64(int64, int64)")
+        def before(a, b):
+            return a - b
+
+        print(before(5, 3))
+
+        @overload(operator.sub)
+        def without(a, b):
+            if isinstance(a, types.UnicodeType):
+                return lambda a, b: len(a) * 100 + len(b)
+
+        print(njit(lambda a, b: a - b)("abc", "a"))
+
+        @kernel("int64(int64, int64)")
+        def after(a, b):
+            return a - b
+
+        print(after(5, 3))
+    """
+    assert package.output_of(code) == ["2", "301", "2"]
+
+
 def test_compiling_is_announced_once(package: Copy) -> None:
     """One log record at level INFO for a cold cache, none for a warm one."""
     code = """

@@ -16,7 +16,8 @@ of ids, ``rows`` copies them into rows for models, ``pieces`` lists pretokens, `
 ``spelled`` reads the merges of a file, both by ``json_parts``, ``build`` makes a tokenizer's tables. ``tasks`` plans a
 parallel call, and ``workers`` do it. ``inside`` is for kernels of other people's.
 
-``dtypes`` draws the layouts, ``jit`` is where compiling happens, ``intrinsics`` where LLVM is spoken to.
+``dtypes`` draws the layouts, ``jit`` is where compiling happens, by ``compiler``, ``intrinsics`` where LLVM is spoken
+to.
 """
 
 from typing import TYPE_CHECKING, Any

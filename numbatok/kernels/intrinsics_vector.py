@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from numbatok.kernels.intrinsics import BYTE_POINTER, I1, I8, I16, I32, I64, element_pointer, splat
+from numbatok.kernels.intrinsics import BYTE_POINTER, I1, I8, I16, I32, I64, element_pointer, item_bytes, splat
 
 HALF_BLOCK = ir.VectorType(I8, 32)
 
@@ -254,7 +254,7 @@ def narrow_16(typingctx, target, target_index, source, source_index):
     def codegen(context, builder, signature, args):
         element = context.get_data_type(source.dtype)
         lanes = ir.VectorType(element, 16)
-        itemsize = context.get_abi_sizeof(element)
+        itemsize = item_bytes(source)
         read = element_pointer(context, builder, source, args[2], args[3], 16 * itemsize)
         write = element_pointer(context, builder, target, args[0], args[1], 16)
         values = builder.load(builder.bitcast(read, lanes.as_pointer()))
@@ -278,7 +278,7 @@ def narrow_64(typingctx, target, target_index, source, source_index):
     def codegen(context, builder, signature, args):
         element = context.get_data_type(source.dtype)
         lanes = ir.VectorType(element, 16)
-        itemsize = context.get_abi_sizeof(element)
+        itemsize = item_bytes(source)
         read = element_pointer(context, builder, source, args[2], args[3], 64 * itemsize)
         write = element_pointer(context, builder, target, args[0], args[1], 64)
         read = builder.bitcast(read, lanes.as_pointer())
@@ -305,7 +305,7 @@ def put_16_by_three(typingctx, target, target_index, source, source_index):
     signature = types.boolean(target, types.int64, source, types.int64)
 
     def codegen(context, builder, signature, args):
-        itemsize = context.get_abi_sizeof(context.get_data_type(source.dtype))
+        itemsize = item_bytes(source)
         given = ir.VectorType(context.get_data_type(source.dtype), 16)
         lanes = ir.VectorType(I32, 16)
 
@@ -365,7 +365,7 @@ def put_16_characters(typingctx, target, target_index, source, source_index, ski
     def codegen(context, builder, signature, args):
         if not _selects_bytes(context):
             return ir.Constant(I64, 0)
-        itemsize = context.get_abi_sizeof(context.get_data_type(source.dtype))
+        itemsize = item_bytes(source)
         given = ir.VectorType(context.get_data_type(source.dtype), 16)
         lanes = ir.VectorType(I32, 16)
         block = ir.VectorType(I8, 64)

@@ -10,8 +10,11 @@ Options, and why each is set:
 ``no_cfunc_wrapper``, ``_nrt=False``, and for helpers ``no_cpython_wrapper``
     Nothing calls kernels through C (but those of :func:`method`), counts references in them, or calls a helper from
     Python: a sixth less to compile.
+``pipeline_class``
+    Numba's compiler without what kernels do without; see ``compiler``.
 ``parallel=True``
-    For the one kernel that starts workers (``kernel(..., parallel=True)``): its compiling starts Numba's threads.
+    For the one kernel that starts workers (``kernel(..., parallel=True)``): its compiling starts Numba's threads, and
+    takes Numba's whole pipeline.
 no ``fastmath``, no ``inline``
     Kernels are integer code; forced inlining made a test kernel twice as slow and its compile time half as long again.
 
@@ -38,9 +41,11 @@ import numpy as np
 import numpy.typing as npt
 from numba.core import config as _config
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
+from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
 
 from numbatok import notices
+from numbatok.kernels.compiler import HelperCompiler, KernelCompiler
 from numbatok.locks import building, taken_by_fork
 from numbatok.memory import address_of, without_collection
 
@@ -180,7 +185,7 @@ class _PackageCache(FunctionCache):
 
 def helper(function: Callable[..., Any]) -> Any:
     """Decorate a function that kernels call: compiled into each kernel that uses it, with that kernel's types."""
-    return njit(no_cpython_wrapper=True, **_OPTIONS)(function)
+    return njit(no_cpython_wrapper=True, pipeline_class=HelperCompiler, **_OPTIONS)(function)
 
 
 def all_kernels() -> list["Kernel"]:
@@ -254,7 +259,8 @@ class Kernel:
 
     def _dispatcher(self) -> Any:
         """Numba's dispatcher of the function, compiled for the one signature or loaded from the cache."""
-        dispatcher = njit(**self._options)(self._function)
+        compiler = Compiler if "parallel" in self._options else KernelCompiler
+        dispatcher = njit(pipeline_class=compiler, **self._options)(self._function)
         try:
             dispatcher._cache = _PackageCache(self._function, self._options)
         except (RuntimeError, OSError) as error:  # no place that numba tries can be written
