@@ -231,6 +231,21 @@ def test_helpers_are_compiled_once(package: Copy) -> None:
     assert package.output_of(code) == ["-4", "1"]
 
 
+def test_a_later_numba_compiles_in_its_own_way(package: Copy) -> None:
+    """What is not known to have the inside that our compiler changes is left as it is."""
+    later = """
+    import types, numba
+    numba.version_info = types.SimpleNamespace(short=(99, 0))
+    """
+    ours = """
+    import sys
+    print("numbatok.kernels.compiler" in sys.modules)
+    """
+    slot, *others = package.output_of(later + ENTER + ours)
+    assert others == ["0", "1", "False"]
+    assert package.output_of(ENTER + ours) == [slot, "1", "0", "True"]
+
+
 def test_an_operator_gets_another_overload(package: Copy) -> None:
     """What was remembered of an operator's calls before somebody overloads it does no harm after."""
     code = """

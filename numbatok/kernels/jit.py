@@ -11,7 +11,8 @@ Options, and why each is set:
     Nothing calls kernels through C (but those of :func:`method`), counts references in them, or calls a helper from
     Python: a sixth less to compile.
 ``pipeline_class``
-    Numba's compiler without what kernels do without; see ``compiler``.
+    Numba's compiler without what kernels do without; see ``compiler``. With a Numba later than ``_NEWEST_KNOWN`` its
+    own, at twice the time.
 ``parallel=True``
     For the one kernel that starts workers (``kernel(..., parallel=True)``): its compiling starts Numba's threads, and
     takes Numba's whole pipeline.
@@ -45,7 +46,6 @@ from numba.core.compiler import Compiler
 from numba.core.registry import cpu_target
 
 from numbatok import notices
-from numbatok.kernels.compiler import HelperCompiler, KernelCompiler
 from numbatok.locks import building, taken_by_fork
 from numbatok.memory import address_of, without_collection
 
@@ -53,7 +53,14 @@ config: Any = _config  # its attributes are made from the environment, out of a 
 njit: Any = numba.njit  # takes options that its annotations leave out
 
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
+#: The newest Numba whose inside is as :mod:`numbatok.kernels.compiler` has it; a later one compiles in its own way.
+_NEWEST_KNOWN = (0, 68)
 _PACKAGE = Path(__file__).resolve().parent.parent
+
+HelperCompiler: Any = Compiler
+KernelCompiler: Any = Compiler
+if numba.version_info.short <= _NEWEST_KNOWN:
+    from numbatok.kernels.compiler import HelperCompiler, KernelCompiler
 
 taken_by_fork.append(numba.core.compiler_lock.global_compiler_lock)
 
