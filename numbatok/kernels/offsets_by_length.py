@@ -60,14 +60,9 @@ def _put_whole(plan, begin, position, shift, most, blanks):
         word = _word_of(info, ids, begin + i)
         seen |= word
         size += word & INFO_LENGTH
-        start = position
+        put(offsets, 2 * (begin + i), position + (word >> INFO_BEFORE_SHIFT & blanks))
         position += word >> shift & most
-        stop = position
-        if blanks is not None:
-            start += word >> INFO_BEFORE_SHIFT & blanks
-            stop -= word >> INFO_BEHIND_SHIFT & blanks
-        put(offsets, 2 * (begin + i), start)
-        put(offsets, 2 * (begin + i) + 1, stop)
+        put(offsets, 2 * (begin + i) + 1, position - (word >> INFO_BEHIND_SHIFT & blanks))
     return seen, position, size
 
 
@@ -75,7 +70,7 @@ def _put_whole(plan, begin, position, shift, most, blanks):
 def _put_group(plan, begin, position, shift, most, blanks):
     """:func:`_put_whole`; where nothing is trimmed in code of its own, which takes a fifth less time."""
     if blanks == 0:
-        return _put_whole(plan, begin, position, shift, most, None)
+        return _put_whole(plan, begin, position, shift, most, 0)
     return _put_whole(plan, begin, position, shift, most, blanks)
 
 
