@@ -30,8 +30,9 @@ def write_whole(content: bytes, path: str | PathLike[str]) -> None:
                 os.unlink(temporary)
                 raise
     except OSError as error:
-        error.filename, error.filename2 = os.fspath(path), None  # of the file beside it nobody knows
-        raise
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None  # of the file beside it nobody knows
 
 
 def _mode(path: str | PathLike[str]) -> int | None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import random
 from pathlib import Path
 
@@ -179,8 +180,12 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path, small_ranks, monkeypatch) 
         small_ranks.save(path)
     assert [file.name for file in tmp_path.iterdir()] == ["tokenizer.json"]
     assert path.read_text() == "old"
-    with pytest.raises(FileNotFoundError):
-        small_ranks.save(tmp_path / "absent" / "tokenizer.json")
+    monkeypatch.undo()
+    absent = tmp_path / "absent" / "tokenizer.json"
+    with pytest.raises(FileNotFoundError, match=f"{re.escape(repr(str(absent)))}$"):
+        small_ranks.save(absent)
+    with pytest.raises(OSError, match=f"{re.escape(repr(str(tmp_path)))}$"):
+        small_ranks.save(tmp_path)
 
 
 def test_saving_over_a_file(tmp_path: Path, small_ranks) -> None:
