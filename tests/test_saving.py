@@ -2,8 +2,8 @@
 
 import json
 import os
-import re
 import random
+import re
 from pathlib import Path
 
 import pytest
