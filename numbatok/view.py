@@ -89,7 +89,7 @@ class View:
     @property
     def longest_token(self) -> int:
         """Bytes of the longest token."""
-        return int(np.diff(self._arrays[dtypes.VIEW_TOKEN_STARTS]).max())
+        return int(np.diff(self._arrays[dtypes.VIEW_TOKEN_STARTS]).max(initial=0))
 
     def set_tokens(self, data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64]) -> None:
         """Set tokens, followed by TOKEN_SLACK bytes, and an empty index for :func:`build.index_tokens` to fill."""
@@ -157,7 +157,7 @@ def _fill_vocabulary(view: View, vocabulary: Vocabulary) -> None:
         pairs = pairs[: build.drop_unused(view.address, scratch.address, address_of(pairs), len(pairs))]
         if _follow(pairs[:, 2]):
             _enter_pairs(view, pairs, len(pairs), False, True)
-    first = int(vocabulary.ids[0])
+    first = int(vocabulary.ids[0]) if count else 0
     in_order = np.array_equal(vocabulary.ids, np.arange(first, first + count))
     view.set_table(dtypes.VIEW_IDS, np.empty(0, np.uint32) if in_order else vocabulary.ids)
     view[dtypes.VIEW_FIRST_ID] = first if in_order else 0

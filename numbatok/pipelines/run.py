@@ -222,7 +222,8 @@ def _room(memory: int | None, threads: int, cache_bytes: int) -> int:
     if memory is None:
         most = cache_bytes + MOST_BLOCK * MEMORY_PER_BYTE
         memory = max(DEFAULT_MEMORY, FIXED_MEMORY + threads * most + BLOCKS_BESIDES * MOST_BLOCK * MEMORY_PER_BYTE)
-    if checked_number("memory", memory, 0) < LEAST_MEMORY:
+    memory = checked_number("memory", memory, 0)
+    if memory < LEAST_MEMORY:
         raise ValueError(f"memory must be at least {LEAST_MEMORY} bytes ({LEAST_MEMORY >> 20} MiB), not {memory}")
     return memory - FIXED_MEMORY
 
