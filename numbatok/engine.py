@@ -107,6 +107,7 @@ class Engine:
             view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT if ascii_changes else dtypes.ANY_NON_ASCII
         elif self._cuts_text or parts.normalizer is not None:
             view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT
+        self._density = 0.5  # ids a byte, for which there is room when a text is begun
         self._frames: dict[tuple[bool, bool | None], Frame] = {
             (pair, special): frame_of(parts.template, pair, special)
             for pair in (False, True)
@@ -574,23 +575,25 @@ class Engine:
         """Encode documents into a fresh array, which grows by what the part done so far predicts."""
         scratch.expect(total)
         record = scratch.record
-        output = np.empty(total // 2 + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
+        slack = dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK
+        output = np.empty(int(total * self._density) + slack, np.uint32)
         scratch.set_table(dtypes.WORK_OUTPUT, output)
         while (status := self.encode_documents(scratch.address, addresses, lengths, ends, count)) < 0:
             if check:
                 check()
             used = int(record[dtypes.WORK_OUTPUT_USED])
+            done = self.part_done(scratch, count, total)
             if status != dtypes.NEED_OUTPUT:
-                self.mend(scratch, status, self.part_done(scratch, count, total))
+                self.mend(scratch, status, done)
                 continue
-            wanted = max(int(record[dtypes.WORK_NEEDED]), len(output) + len(output) // 2)
-            grown = np.empty(
-                min(wanted, max(total, int(record[dtypes.WORK_NEEDED])) + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK),
-                np.uint32,
-            )
+            wanted = max(int(record[dtypes.WORK_NEEDED]), len(output) + len(output) // 8, int(used / max(done, 0.01)))
+            grown = np.empty(min(wanted, max(total, int(record[dtypes.WORK_NEEDED]))) + slack, np.uint32)
             grown[:used] = output[:used]
             output = grown
             scratch.set_table(dtypes.WORK_OUTPUT, output)
+        if total > dtypes.CHUNK_BYTES and status > total * self._density:
+            # The next text is expected to be alike: growing for each took a tenth of a later pass over JSON and Korean.
+            self._density = status / total
         scratch.use_small_output()
         scratch.shrink()
         output.resize(status, refcheck=False)  # gives the rest back; nobody else has seen the array

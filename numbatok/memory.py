@@ -69,10 +69,16 @@ def empty(count: int, dtype: type[np.generic]) -> npt.NDArray[Any]:
 
 
 def in_lines(count: int, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """An array with anything in it that begins at a cache line, of 64 bytes."""
-    data = empty(count * np.dtype(dtype).itemsize + CACHE_LINE, np.uint8)
+    """An array with anything in it that begins at a cache line, of 64 bytes.
+
+    A quarter of a huge page has one for itself: a first pass over French or with Llama 3 takes 2 to 3 % less where the
+    table of pairs does.
+    """
+    size = count * np.dtype(dtype).itemsize
+    room = size + CACHE_LINE
+    data = empty(room if room < HUGE_PAGE // 4 else max(room, HUGE_PAGE), np.uint8)
     begin = -address_of(data) % CACHE_LINE
-    return data[begin : len(data) - CACHE_LINE + begin].view(dtype)
+    return data[begin : begin + size].view(dtype)
 
 
 def touch(array: npt.NDArray[np.generic]) -> None:

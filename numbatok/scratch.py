@@ -12,7 +12,7 @@ from numbatok.documents import Around
 from numbatok.ids import Ids
 from numbatok.kernels import cache, dtypes, text
 from numbatok.kernels.jit import Method
-from numbatok.memory import address_of, zeros
+from numbatok.memory import address_of, in_lines, zeros
 
 NARROW_ENTRIES = 1 << 11  # of a new scratch: 32 KiB
 WIDE_ENTRIES = 1 << 11  # 64 KiB
@@ -69,12 +69,12 @@ class Scratch:
         self.record[dtypes.WORK_VIEW] = address_of(view)
         self._set_bitmaps(dtypes.CHUNK_BLOCKS + 1)
         self.set_table(dtypes.WORK_MARKS, np.zeros(0, np.uint64))
-        self.set_table(dtypes.WORK_POSITIONS, np.zeros(dtypes.CHUNK_BYTES + dtypes.POSITION_SLACK, np.uint16))
-        self.set_table(dtypes.WORK_KEYS, np.zeros(2 * dtypes.LARGE_GROUP, np.uint64))
-        self.set_table(dtypes.WORK_PLACES, np.zeros(dtypes.LARGE_GROUP, np.int64))
+        self.set_table(dtypes.WORK_POSITIONS, in_lines(dtypes.CHUNK_BYTES + dtypes.POSITION_SLACK, np.uint16))
+        self.set_table(dtypes.WORK_KEYS, in_lines(2 * dtypes.LARGE_GROUP, np.uint64))
+        self.set_table(dtypes.WORK_PLACES, in_lines(dtypes.LARGE_GROUP, np.int64))
         self.set_table(dtypes.WORK_TAIL, np.zeros(dtypes.TAIL_BYTES, np.uint8))
         self.set_table(dtypes.WORK_PIECE, np.zeros(16, np.uint8))
-        self.set_table(dtypes.WORK_LANES, np.zeros(dtypes.LANES_BYTES // 8, np.uint64))
+        self.set_table(dtypes.WORK_LANES, in_lines(dtypes.LANES_BYTES // 8, np.uint64))
         self.set_table(dtypes.WORK_ARENA, np.empty(ARENA_WORDS, np.uint32))
         self.small_output = np.empty(text.SHORT_TEXT + dtypes.CHUNK_BYTES + dtypes.OUTPUT_SLACK, np.uint32)
         self._wave_output: npt.NDArray[np.generic] = self.small_output

@@ -208,6 +208,7 @@ def _fill_options(view: View, vocabulary: Vocabulary) -> None:
     merger = merge.merge_pretoken if vocabulary.is_plain else merge.merge_pretoken_by_options
     view[dtypes.VIEW_MERGER] = merger.address
     if vocabulary.is_plain:
+        view[dtypes.VIEW_NOTER] = together.note_new.address
         view[dtypes.VIEW_TOGETHER] = together.learn_together.address
         return
     if dropout:

@@ -52,7 +52,7 @@ def drawn_key(pretoken: bytes) -> tuple[int, int]:
 def test_flatten(blocks: list[int]) -> None:
     """The positions of all set bits in order, for any pattern of bits."""
     bitmap = np.array(blocks, np.uint64)
-    positions = np.zeros(64 * len(blocks) + 8, np.uint16)
+    positions = np.zeros(64 * len(blocks) + 64, np.uint16)
     expected = np.flatnonzero(np.unpackbits(bitmap.astype("<u8").view(np.uint8), bitorder="little"))
     count = flatten(bitmap, len(bitmap), positions)
     assert count == len(expected)

@@ -31,8 +31,12 @@ class Group:
 
     def learn(self) -> int:
         """What ``learn_together`` returns."""
-        arguments = (address_of(self.text), 0, 0, len(self.pretokens))
-        return int(together.learn_together(self.view, self.scratch.address, *arguments))
+        noted = self.note(0, len(self.pretokens), 0)
+        return int(together.learn_together(self.view, self.scratch.address, address_of(self.text), 0, noted))
+
+    def note(self, first: int, end: int, noted: int) -> int:
+        """What ``note_new`` returns."""
+        return int(together.note_new(self.view, self.scratch.address, first, end, noted))
 
     def look_up(self) -> list[int]:
         """The ids of all."""
@@ -70,8 +74,9 @@ def test_as_each_alone(kind: str, naive_ranks, naive_merges) -> None:
         "merges": (small.by_merges(), naive_merges),
     }[kind]
     rng = random.Random(5)
+    all_learned = all_fitting = 0
     for turn in range(40):
-        count = rng.choice([1, 2, dtypes.LANES - 1, dtypes.LANES, dtypes.LANES + 1, dtypes.GROUP, dtypes.LARGE_GROUP])
+        count = rng.choice([1, 2, dtypes.LANES - 1, dtypes.LANES, dtypes.LANES + 1, dtypes.GROUP, 4 * dtypes.GROUP])
         pretokens = random_pretokens(rng, count, longest=rng.choice([3, 8, 15, 17, 18, 31, 40]))
         scratch = new_scratch(tokenizer)
         group = Group(tokenizer, scratch, pretokens)
@@ -81,13 +86,35 @@ def test_as_each_alone(kind: str, naive_ranks, naive_merges) -> None:
         # A longer one that may be a token as it is is left, where the vocabulary asks for those.
         short = sum(len(pretoken) <= dtypes.SHORT_KEY for pretoken in fitting)
         assert short <= learned <= len(fitting) if kind == "ranks" else learned == len(fitting), turn
-        assert learned >= 0.9 * len(fitting)
+        all_learned += learned
+        all_fitting += len(fitting)
         assert scratch.entries == learned
         expected = [id for pretoken in pretokens for id in oracle.encode_pretoken(pretoken)]
         assert group.look_up() == expected
         assert misses(scratch) == len(set(pretokens))
         assert group.learn() == 0
         assert group.look_up() == expected
+    assert all_learned >= 0.9 * all_fitting
+
+
+def test_noted_in_parts(small_ranks, naive_ranks) -> None:
+    """Groups noted part by part: each pretoken that is new, seldom twice, whatever is left of the group before."""
+    rng = random.Random(9)
+    scratch = new_scratch(small_ranks)
+    scratch.expect(10**7)
+    known: set[bytes] = set()
+    for _ in range(5):
+        pretokens = random_pretokens(rng, dtypes.LARGE_GROUP, longest=6)
+        group = Group(small_ranks, scratch, pretokens)
+        noted = 0
+        for first in range(0, len(pretokens), dtypes.GROUP):
+            noted = group.note(first, first + dtypes.GROUP, noted)
+        new = set(pretokens) - known
+        assert len(new) <= noted <= 1.2 * len(new)
+        together.learn_together(group.view, scratch.address, address_of(group.text), 0, noted)
+        known |= new
+        assert misses(scratch) == scratch.entries == len(known)
+        assert group.look_up() == [id for pretoken in pretokens for id in naive_ranks.encode_pretoken(pretoken)]
 
 
 def test_a_long_one_that_changes(small_ranks, naive_ranks) -> None:

@@ -12,6 +12,7 @@ from numbatok.kernels.dtypes import (
     LANE_BYTES,
     LARGEST_INLINE,
     LONG_KEY,
+    MANY_IDS,
     NARROW_BASE,
     NARROW_WORDS,
     NEED_ARENA,
@@ -25,6 +26,7 @@ from numbatok.kernels.dtypes import (
     VIEW_IDS_PER_BYTE,
     VIEW_LONGEST_CACHED,
     VIEW_MERGER,
+    VIEW_NOTER,
     VIEW_TOGETHER,
     WIDE_WORDS,
     WORK_ARENA,
@@ -72,10 +74,10 @@ from numbatok.kernels.spans import place_of, wide_base_of
 _COUNT_SHIFT = np.uint64(60)
 _HALF = np.uint64(32)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
-_MORE_THAN_TWO = np.uint64(INLINE_IDS + 1 << 60)
 _ARENA_COUNT = np.uint64((1 << 28) - 1)
 _IDS = np.uint64((1 << 60) - 1)
-_IN_ARENA = np.uint64(IN_ARENA << 60)
+_FEW = np.uint64(7)
+_MANY = np.uint64(int(IN_ARENA) | MANY_IDS << 60)
 #: For the 16 bytes of up to four ids: all but the count, which stands above the second.
 _FOUR_IDS = (_IDS, ALL_ONES)
 
@@ -91,16 +93,15 @@ def next_place(place, high, wide_base, words):
 
 
 @helper
-def _put_few(output, used, entries_address, arena_address, place, high, ids):
+def _put_few(output, used, entries_address, arena_address, place, ids):
     """Write the up to four ids of the entry at ``place``, whose word of ids is ``ids``, to ``output[used:]``.
 
     Four are moved in any case, with no branch: from the entry, or from the arena. Returns how many they are.
     """
     in_entry = entries_address + 8 * (place + 1)
     in_arena = arena_address + 4 * np.int64(ids & _LOW_HALF)
-    is_inline = (high != ZERO) | (ids < _MORE_THAN_TWO)
-    copy_masked_16(output, used, array_at(in_entry if is_inline else in_arena, 2, np.uint64), 0, _FOUR_IDS)
-    return np.int64(ids >> _COUNT_SHIFT)
+    copy_masked_16(output, used, array_at(in_entry if ids < IN_ARENA else in_arena, 2, np.uint64), 0, _FOUR_IDS)
+    return np.int64(ids >> _COUNT_SHIFT & _FEW)
 
 
 @helper
@@ -169,9 +170,9 @@ def enter(work, low, high, place, length, words, count):
         for i in range(count):
             put(arena, arena_used + words + i, at(symbols, i))
         if length <= SHORT_KEY and count <= FEW_IDS and largest <= LARGEST_INLINE:
-            ids = U64(count) << _COUNT_SHIFT | U64(arena_used)
+            ids = IN_ARENA | U64(count) << _COUNT_SHIFT | U64(arena_used)
         else:
-            ids = _IN_ARENA | U64(count) << _HALF | U64(arena_used)
+            ids = _MANY | U64(count) << _HALF | U64(arena_used)
         set_field(work, WORK_ARENA_USED, arena_used + words + count)
     put(entries, place, low)
     put(entries, place + 1, ids)
@@ -265,9 +266,9 @@ def look_further(view, work, text, position, size, number, used):
             if group > 0 and size <= LANE_BYTES:
                 # With what else is new in the rest of the group; then it is here, or there was no room.
                 set_field(work, WORK_GROUP_COUNT, np.int64(0))
+                noted = call_kernel(field(view, VIEW_NOTER), (view, work, number, group, np.int64(0)))
                 begin = field(work, WORK_GROUP_BEGIN)
-                arguments = (view, work, field(work, WORK_GROUP_TEXT), begin, number, group)
-                call_kernel(field(view, VIEW_TOGETHER), arguments)
+                call_kernel(field(view, VIEW_TOGETHER), (view, work, field(work, WORK_GROUP_TEXT), begin, noted))
                 continue
             made = learn(view, work, low, high, place, text, position, size)
             if made < 0:
@@ -279,7 +280,7 @@ def look_further(view, work, text, position, size, number, used):
         if at(entries, place) == low and (high == ZERO or found_high == high):
             ids = at(entries, place + 1)
             same = True
-            if ids >= _IN_ARENA:
+            if ids >= _MANY:
                 where = np.int64(ids & _LOW_HALF)
                 count = np.int64(ids >> _HALF & _ARENA_COUNT)
                 if high >= LONG_KEY:
@@ -290,7 +291,7 @@ def look_further(view, work, text, position, size, number, used):
                     _put_from_arena(output, used, arena, where, count)
             else:
                 table_address, arena_address = field(work, WORK_TABLE), field(work, WORK_ARENA)
-                count = _put_few(output, used, table_address, arena_address, place, high, ids)
+                count = _put_few(output, used, table_address, arena_address, place, ids)
             if same:
                 if place != home:
                     _bring_home(entries, home, place, high)
@@ -338,7 +339,7 @@ def look_up(view, work, text, length, base, begin, count, used):
         # fetch those of this group together.
         for j in range(count):
             ids = at(entries, at(places, j) + 1)
-            if ids >= (_MORE_THAN_TWO if at(keys, 2 * j + 1) == ZERO else _IN_ARENA):
+            if ids >= IN_ARENA:
                 prefetch(arena, np.int64(ids & _LOW_HALF))
                 from_arena += 1
     table_address, arena_address = field(work, WORK_TABLE), field(work, WORK_ARENA)
@@ -347,14 +348,14 @@ def look_up(view, work, text, length, base, begin, count, used):
         if many_in_arena:
             while j < count:
                 place, differs, ids, high = _found(keys, places, entries, j)
-                if differs != ZERO or ids >= _IN_ARENA:
+                if differs != ZERO or ids >= _MANY:
                     break
-                used += _put_few(output, used, table_address, arena_address, place, high, ids)
+                used += _put_few(output, used, table_address, arena_address, place, ids)
                 j += 1
         else:
             while j < count:
                 place, differs, ids, high = _found(keys, places, entries, j)
-                if differs != ZERO or ids >= (_MORE_THAN_TWO if high == ZERO else _IN_ARENA):
+                if differs != ZERO or ids >= IN_ARENA:
                     break
                 # Four are moved: a wide entry has up to four, and what else is moved from a narrow one does no harm.
                 copy_masked_16(output, used, entries, place + 1, _FOUR_IDS)
@@ -363,8 +364,8 @@ def look_up(view, work, text, length, base, begin, count, used):
         if j == count:
             break
         place, differs, ids, high = _found(keys, places, entries, j)
-        if differs == ZERO and ids < _IN_ARENA:
-            used += _put_few(output, used, table_address, arena_address, place, high, ids)
+        if differs == ZERO and ids < _MANY:
+            used += _put_few(output, used, table_address, arena_address, place, ids)
             from_arena += 1
         elif differs == ZERO and high < LONG_KEY:
             many = np.int64(ids >> _HALF & _ARENA_COUNT)

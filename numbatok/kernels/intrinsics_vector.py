@@ -342,9 +342,16 @@ def _selects_bytes(context):
     return "+avx512vbmi2" in context.codegen().magic_tuple()[2].split(",")
 
 
+def _select_bytes(builder, block, mask):
+    """The bytes of a vector of 64 that a mask of 64 bits selects, side by side, then zeros."""
+    compress_type = ir.FunctionType(block.type, [block.type, block.type, mask.type])
+    compress = cgutils.get_or_insert_function(builder.module, compress_type, "llvm.x86.avx512.mask.compress.v64i8")
+    return builder.call(compress, [block, ir.Constant(block.type, [0] * 64), mask])
+
+
 @intrinsic
 def selects_bytes(typingctx):
-    """Whether :func:`put_16_characters` does anything: a constant of the processor."""
+    """Whether :func:`put_16_characters` and :func:`put_positions` do anything: a constant of the processor."""
 
     def codegen(context, builder, signature, args):
         return ir.Constant(I1, _selects_bytes(context))
@@ -395,9 +402,7 @@ def put_16_characters(typingctx, target, target_index, source, source_index, ski
         lane_bits = builder.shl(ir.Constant(I64, -1), builder.shl(args[4], ir.Constant(I64, 2)))
         bits = builder.and_(builder.bitcast(selected, I64), lane_bits)
         mask = builder.bitcast(bits, selected.type)
-        compress_type = ir.FunctionType(block, [block, block, mask.type])
-        compress = cgutils.get_or_insert_function(builder.module, compress_type, "llvm.x86.avx512.mask.compress.v64i8")
-        packed = builder.call(compress, [builder.bitcast(encoded, block), ir.Constant(block, [0] * 64), mask])
+        packed = _select_bytes(builder, builder.bitcast(encoded, block), mask)
         builder.store(packed, builder.bitcast(write, block.as_pointer())).align = 1
         count_type = ir.FunctionType(I64, [I64])
         count = cgutils.get_or_insert_function(builder.module, count_type, "llvm.ctpop.i64")
@@ -485,6 +490,43 @@ def put_8_positions(typingctx, array, index, packed, base):
         wide = builder.zext(builder.bitcast(args[2], ir.VectorType(I8, 8)), lanes)
         total = builder.add(wide, splat(builder, args[3], lanes))
         builder.store(total, builder.bitcast(pointer, lanes.as_pointer())).align = 2
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@intrinsic
+def put_positions(typingctx, array, index, bits, base):
+    """``array[index + j] = base + place of the j-th set bit of bits`` (array of uint16): 64 elements are written.
+
+    Does nothing on a processor without :func:`selects_bytes`.
+    """
+    signature = types.void(array, types.int64, types.uint64, types.uint16)
+
+    def codegen(context, builder, signature, args):
+        if not _selects_bytes(context):
+            return context.get_dummy_value()
+        places = ir.Constant(ir.VectorType(I8, 64), list(range(64)))
+        selected = _select_bytes(builder, places, builder.bitcast(args[2], ir.VectorType(I1, 64)))
+        part_type = ir.VectorType(I16, 16)
+        pointer = element_pointer(context, builder, array, args[0], args[1], 128)
+        pointer = builder.bitcast(pointer, part_type.as_pointer())
+
+        def put(part):
+            order = ir.Constant(ir.VectorType(I32, 16), list(range(16 * part, 16 * part + 16)))
+            wide = builder.zext(builder.shuffle_vector(selected, places, order), part_type)
+            total = builder.add(wide, splat(builder, args[3], part_type))
+            store = builder.gep(pointer, [ir.Constant(I64, part)])
+            builder.store(total, store).align = 2
+
+        put(0)
+        put(1)
+        count_type = ir.FunctionType(I64, [I64])
+        count = cgutils.get_or_insert_function(builder.module, count_type, "llvm.ctpop.i64")
+        more = builder.icmp_unsigned(">", builder.call(count, [args[2]]), ir.Constant(I64, 32))
+        with builder.if_then(more, likely=False):
+            put(2)
+            put(3)
         return context.get_dummy_value()
 
     return signature, codegen

@@ -35,7 +35,7 @@ from numbatok.kernels.intrinsics import (
     table,
     trailing_zeros,
 )
-from numbatok.kernels.intrinsics_vector import copy_16_bytes, gaps_over, put_8_positions
+from numbatok.kernels.intrinsics_vector import copy_16_bytes, gaps_over, put_8_positions, put_positions, selects_bytes
 from numbatok.kernels.jit import helper, kernel
 
 _BYTE = np.uint64(0xFF)
@@ -68,10 +68,17 @@ _KEY_ROWS = np.array(
 def flatten(starts, first, blocks, positions):
     """Write the positions of all set bits of ``blocks`` words from ``starts[first]`` on, in order; return how many.
 
-    ``positions`` is uint16, eight longer than the bits, since each octet stores eight positions and advances by its
-    count: no branch depends on the data. 0.5 ns a pretoken of English, against 1.7 for a loop over set bits.
+    ``positions`` is uint16, 64 longer than the bits, since each word stores 64 positions and advances by its count,
+    or each octet eight: no branch depends on the data. A pretoken of English takes 0.21 ns so, or 0.36, against 1.7 in
+    a loop over set bits.
     """
     count = 0
+    if selects_bytes():
+        for block in range(blocks):
+            bits = at(starts, first + block)
+            put_positions(positions, count, bits, np.uint16(64 * block))
+            count += np.int64(set_bits(bits))
+        return count
     for block in range(blocks):
         bits = at(starts, first + block)
         for octet in range(8):

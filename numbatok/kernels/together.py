@@ -17,6 +17,7 @@ from numbatok.kernels.dtypes import (
     LONG_KEY,
     NO_RANK,
     NO_SYMBOL,
+    NOTED_SLOTS,
     SHORT_KEY,
     U64,
     VIEW_BYTE_PAIRS,
@@ -72,6 +73,7 @@ _WHERE = _ACTIVE + 8 * LANES
 _WHOSE = _WHERE + 8 * LANES
 _ABSENT = _WHOSE + 8 * LANES
 _CANDIDATES = _ABSENT + 2 * LARGE_GROUP
+_NOTED = _CANDIDATES + 2 * LARGE_GROUP
 
 
 @helper
@@ -173,18 +175,60 @@ def _begin(view, work, low, high, address, first):
     return length
 
 
-@kernel("int64(int64, int64, int64, int64, int64, int64)")
-def learn_together(view, work, text, begin, first, count):
-    """Learn those of the pretokens that :func:`key_pretokens` keyed which are not in the table, up to LANE_BYTES long.
+@kernel("int64(int64, int64, int64, int64, int64)")
+def note_new(view, work, first, end, noted):
+    """Note those of the group's pretokens ``first`` to ``end`` that are not in the table, up to LANE_BYTES long.
 
-    Pretoken j of the group, of which those from ``first`` to ``count`` are looked at, begins at address ``text +
-    positions[begin + j]``. Where there is no room for one, it and the others are left for :func:`cache.look_further`,
-    which says so. Returns how many were to be merged: not in the table, and no tokens as they are.
+    :func:`key_pretokens` has keyed them. ``noted`` of the group are noted already; which of them recur is not always
+    seen. Returns how many are noted now, for :func:`learn_together`.
     """
-    positions = table(work, WORK_POSITIONS, np.uint16)
     keys = table(work, WORK_KEYS, np.uint64)
     places = table(work, WORK_PLACES, np.int64)
     entries = table(work, WORK_TABLE, np.uint64)
+    lanes = field(work, WORK_LANES)
+    absent = array_at(lanes + _ABSENT, LARGE_GROUP, np.uint16)
+    suspects = array_at(lanes + _CANDIDATES, LARGE_GROUP, np.uint16)
+    seen = array_at(lanes + _NOTED, NOTED_SLOTS, np.uint16)
+
+    # First those that are not found at once, without a branch; of them those that are not found at all.
+    count = np.int64(0)
+    for j in range(first, end):
+        high = at(keys, 2 * j + 1)
+        place = at(places, j)
+        high_place = place + 3 if high != ZERO else 0
+        differs = (at(entries, place) ^ at(keys, 2 * j)) | (at(entries, high_place) ^ high)
+        put(suspects, count, np.uint16(j))
+        count += np.int64(differs != ZERO)
+    for i in range(count):
+        number = np.int64(at(suspects, i))
+        low = at(keys, 2 * number)
+        high = at(keys, 2 * number + 1)
+        if _length_of(low, high) > LANE_BYTES:
+            continue
+        # What is new is often there again soon. What a slot holds may be left of another group: its key is compared.
+        slot = at(places, number) >> 1 & NOTED_SLOTS - 1
+        before = np.int64(at(seen, slot))
+        if before < number and at(keys, 2 * before) == low and at(keys, 2 * before + 1) == high:
+            continue
+        _, found = _find(work, number)
+        if not found:
+            fetch_token(view, low, high)
+            put(seen, slot, np.uint16(number))
+            put(absent, noted, np.uint16(number))
+            noted += 1
+    return noted
+
+
+@kernel("int64(int64, int64, int64, int64, int64)")
+def learn_together(view, work, text, begin, noted):
+    """Learn those of the group's pretokens that :func:`note_new` has noted.
+
+    Pretoken j of the group begins at address ``text + positions[begin + j]``. Where there is no room for one, it and
+    the others are left for :func:`cache.look_further`, which says so. Returns how many were to be merged: no tokens as
+    they are.
+    """
+    positions = table(work, WORK_POSITIONS, np.uint16)
+    keys = table(work, WORK_KEYS, np.uint64)
     ids, first_id = id_tables(view)
     ready = table(work, WORK_SYMBOLS, np.uint32)
     symbols, pairs, after, before, bytes_ = _lanes_of(work)
@@ -196,35 +240,14 @@ def learn_together(view, work, text, begin, first, count):
     absent = array_at(lanes + _ABSENT, LARGE_GROUP, np.uint16)
     candidates = array_at(lanes + _CANDIDATES, LARGE_GROUP, np.uint16)
 
-    # First those that are not found at once, without a branch; of them those that are not found at all.
-    suspects = np.int64(0)
-    for j in range(first, count):
-        high = at(keys, 2 * j + 1)
-        place = at(places, j)
-        high_place = place + 3 if high != ZERO else 0
-        differs = (at(entries, place) ^ at(keys, 2 * j)) | (at(entries, high_place) ^ high)
-        put(absent, suspects, np.uint16(j))
-        suspects += np.int64(differs != ZERO)
-    unknown = np.int64(0)
-    for i in range(suspects):
-        number = np.int64(at(absent, i))
-        low = at(keys, 2 * number)
-        high = at(keys, 2 * number + 1)
-        if _length_of(low, high) > LANE_BYTES:
-            continue
-        _, found = _find(work, number)
-        if not found:
-            fetch_token(view, low, high)
-            put(absent, unknown, np.uint16(number))
-            unknown += 1
-    # Then those that are tokens as they are, if the vocabulary asks for them. What is read for one does not wait for
+    # First those that are tokens as they are, if the vocabulary asks for them. What is read for one does not wait for
     # what is read for another: English books with GPT-2 take a tenth less so.
-    waiting = unknown
+    waiting = noted
     whole_limit = field(view, VIEW_WHOLE_LIMIT)
     if whole_limit > 0:
         waiting = np.int64(0)
         may_be = np.int64(0)
-        for i in range(unknown):
+        for i in range(noted):
             number = np.int64(at(absent, i))
             is_one = may_be_token(view, at(keys, 2 * number), at(keys, 2 * number + 1))
             put(candidates, may_be, np.uint16(number))
