@@ -34,10 +34,10 @@ from numbatok.kernels.jit import Method, all_kernels
 from numbatok.memory import address_of
 from numbatok.normalizers import restless
 from numbatok.normalizers.parts import is_normal, normal_utf8
-from numbatok.parallel import ParallelCall, longest_whole, threads_for
+from numbatok.parallel import ParallelCall, longest_whole, move, threads_for
 from numbatok.parts import Parts
 from numbatok.placing import Placer
-from numbatok.scratch import Scratch
+from numbatok.scratch import Moves, Scratch
 from numbatok.scratches import Scratches
 from numbatok.templates import Special, Text
 from numbatok.threads import parallel_region, threads_of
@@ -329,9 +329,11 @@ class Engine:
             if threads < 2:
                 return None
             scratches = [self.scratches.take() for _ in range(threads)]
+            moves: Moves = {}
             for scratch in scratches:
                 scratch.set_actions(call.actions)
-                scratch.expect(2 * total // threads)  # half of a text has two thirds of its distinct pretokens
+                scratch.expect(2 * total // threads, moves)  # half of a text has two thirds of its distinct pretokens
+            move(moves, threads)
             spans, parallel, refused = self._begin(scratches, documents, total, call.check)
             try:
                 ids, count = parallel.encode(call.id_type, call.out, count_only=call.count_only)

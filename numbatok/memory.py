@@ -1,4 +1,4 @@
-"""Memory: zeroed tables in huge pages where the system has them, addresses, and the garbage collector."""
+"""Memory: large arrays in huge pages where the system has them, addresses, and the garbage collector."""
 
 import ctypes
 import gc
@@ -32,7 +32,7 @@ def without_collection(work: Callable[[], _Result]) -> _Result:
         gc.enable()
 
 
-def _in_huge_pages(count: int, dtype: type[np.generic]) -> npt.NDArray[Any] | None:
+def in_huge_pages(count: int, dtype: type[np.generic]) -> npt.NDArray[Any] | None:
     """A zeroed array of at least 2 MiB in huge pages aligned to their size; None where the system offers none.
 
     The advice must come before the first touch, and ``np.zeros`` gives no such moment on every system, hence a mapping.
@@ -53,18 +53,12 @@ def _in_huge_pages(count: int, dtype: type[np.generic]) -> npt.NDArray[Any] | No
     return np.frombuffer(region, dtype, count, offset)
 
 
-def zeros(count: int, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """A zeroed array, in huge pages where it is large: others under the cache table cost a quarter of the speed."""
-    mapped = _in_huge_pages(count, dtype)
-    return np.zeros(count, dtype) if mapped is None else mapped
-
-
 def empty(count: int, dtype: type[np.generic]) -> npt.NDArray[Any]:
     """An array with anything in it, in huge pages where it is large: a first touch of 8 MB in others takes 4 ms, not 1.
 
     NumPy advises them too, from 4 MiB on, but leaves up to 2 MiB at either end of an array to small ones.
     """
-    mapped = _in_huge_pages(count, dtype)
+    mapped = in_huge_pages(count, dtype)
     return np.empty(count, dtype) if mapped is None else mapped
 
 

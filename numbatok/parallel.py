@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from numbatok.calls import AnyIds, Check, IdType
 from numbatok.errors import DisallowedToken
-from numbatok.kernels import dtypes, encode, tasks, workers
+from numbatok.kernels import cache, dtypes, encode, tasks, workers
 from numbatok.kernels.jit import Kernel
 from numbatok.memory import address_of, touch
-from numbatok.scratch import CACHE_FULL, Scratch
+from numbatok.scratch import CACHE_FULL, Moves, Scratch, move_arguments
 
 WAVE_BYTES = 1 << 21  # of a wave, for each worker: 10 ms, and what it puts out stays in caches
 PARALLEL_BYTES = 3 << 17  # a call of fewer bytes is left to its thread alone
@@ -83,6 +83,15 @@ def call_rows(callee: Kernel, rows: npt.NDArray[np.int64], threads: int) -> None
     record[dtypes.JOB_CALLEE] = callee.address
     record[dtypes.JOB_ARGUMENTS] = callee.signature.count("int64") - 1
     workers.run_workers(workers.call_rows.address, address_of(record), threads)
+
+
+def move(moves: Moves, threads: int) -> None:
+    """Let threads move the entries of tables that have grown."""
+    if moves:
+        arguments = move_arguments(moves)
+        rows = np.zeros((len(arguments), dtypes.CALL_FIELDS), np.int64)
+        rows[:, : len(arguments[0])] = arguments
+        call_rows(cache.move_entries, rows, min(threads, len(rows)))
 
 
 class ParallelCall:
@@ -158,13 +167,15 @@ class ParallelCall:
             behind += sum(scratch.bytes_passed() for scratch in self._scratches)
             done = min(behind / total, 1.0)
             statuses = [int(scratch.record[dtypes.WORK_STATUS]) for scratch in self._scratches]
+            moves: Moves = {}
             for scratch, status in zip(self._scratches, statuses, strict=True):
                 if status < 0:
                     scratch.record[dtypes.WORK_STATUS] = 0
-                    scratch.mend(status, done)
+                    scratch.mend(status, done, moves)
             if not CACHE_FULL.keys().isdisjoint(statuses):  # the others will be soon, and now all have stopped anyway
                 for scratch in self._scratches:
-                    scratch.make_room(done)
+                    scratch.make_room(done, moves)
+            move(moves, wanted)
             if self._check:
                 self._check()
 

@@ -12,7 +12,7 @@ from numbatok.documents import Around
 from numbatok.ids import Ids
 from numbatok.kernels import cache, dtypes, text
 from numbatok.kernels.jit import Method
-from numbatok.memory import address_of, in_lines, zeros
+from numbatok.memory import address_of, in_huge_pages, in_lines
 
 NARROW_ENTRIES = 1 << 11  # of a new scratch: 32 KiB
 WIDE_ENTRIES = 1 << 11  # 64 KiB
@@ -27,6 +27,10 @@ MOST_BITMAP_BLOCKS = 1 << 14
 MOST_WAVE_IDS = 1 << 22  # 16 MiB; a larger buffer of a worker's ids is dropped after its call
 PAUSE_BYTES = 1 << 25  # of a call between two looks at whether it is interrupted: half a second, if most is merged
 LONGEST_PRETOKEN = (1 << 31) - 1  # positions in the merge lists are int32
+
+_Part = tuple[int, int, int, int]
+#: Scratches whose tables have been made larger: the old table, and its parts, which are to be moved.
+Moves = dict["Scratch", tuple[npt.NDArray[np.generic], tuple[_Part, _Part]]]
 
 CACHE_FULL = {dtypes.NEED_NARROW: "narrow", dtypes.NEED_WIDE: "wide", dtypes.NEED_ARENA: "arena"}
 _MERGE_BUFFERS = (
@@ -44,6 +48,11 @@ def _growth(part_done: float) -> float:
     Less what rounding it up to a power of two adds.
     """
     return math.pow(max(part_done, 1e-3), -0.75) / math.sqrt(2)
+
+
+def move_arguments(moves: Moves) -> list[tuple[int, ...]]:
+    """The arguments of the calls of :func:`cache.move_entries` that are to be made, in any order."""
+    return [(*part, int(scratch.table_is_clear)) for scratch, (_, parts) in moves.items() for part in parts]
 
 
 def _nothing(_: object) -> None:
@@ -95,6 +104,7 @@ class Scratch:
         self._methods: dict[Method, Callable[[Any], Any]] = {}
         self.budget = budget
         self._make_table(NARROW_ENTRIES, WIDE_ENTRIES)
+        self.wipe()
         if budget is not None:
             budget.add(self)
         self._set_merge_symbols(min(max(longest, MERGE_SYMBOLS), MOST_MERGE_SYMBOLS))
@@ -181,13 +191,18 @@ class Scratch:
         self.shrink()
 
     def _make_table(self, narrow: int, wide: int) -> None:
-        """An empty cache table of so many entries, both powers of two."""
+        """A cache table of so many entries, both powers of two, with anything in them unless ``table_is_clear``."""
         self._narrow, self._wide = narrow, wide
-        self.set_table(dtypes.WORK_TABLE, zeros(self._wide_base() + wide * dtypes.WIDE_WORDS, np.uint64))
+        words = self._wide_base() + wide * dtypes.WIDE_WORDS
+        in_pages = in_huge_pages(words, np.uint64)  # under the table others cost a quarter of the speed
+        table = in_lines(words, np.uint64) if in_pages is None else in_pages
+        table[: dtypes.NARROW_BASE] = 0
+        self.set_table(dtypes.WORK_TABLE, table)
         self.record[dtypes.WORK_NARROW_SHIFT] = 65 - narrow.bit_length()
         self.record[dtypes.WORK_NARROW_LIMIT] = int(MOST_LOAD * narrow)
         self.record[dtypes.WORK_WIDE_SHIFT] = 65 - wide.bit_length()
         self.record[dtypes.WORK_WIDE_LIMIT] = int(MOST_LOAD * wide)
+        self.table_is_clear = in_pages is not None
 
     def _wide_base(self) -> int:
         return dtypes.NARROW_BASE + self._narrow * dtypes.NARROW_WORDS
@@ -211,19 +226,23 @@ class Scratch:
         entry = 8 * (dtypes.NARROW_WORDS + 2 * dtypes.WIDE_WORDS)  # twice as many wide entries as narrow ones
         narrow = 1 << max(6, (cache_bytes * 3 // 4 // entry).bit_length() - 1)
         self._make_table(narrow, 2 * narrow)
+        self.wipe()
         self.set_table(dtypes.WORK_ARENA, np.empty(max(cache_bytes // 4 // 4, 1 << 12), np.uint32))
         self._set_merge_symbols(longest)
         self._set_bitmaps(max(dtypes.CHUNK_BLOCKS, 4 * (longest // 64 + 1)) + 1)
 
-    def expect(self, text_bytes: int) -> None:
+    def expect(self, text_bytes: int, moves: Moves | None = None) -> None:
         """Make the table large enough ahead for most of a text, by Heaps' law as English has it.
 
-        Distinct pretokens are about 3.45 n^0.62 of n bytes, a third of them narrow. Room for half of them is made: a
-        table that is larger than need be costs more, in cache misses, than doubling it once.
+        Distinct pretokens are about 3.45 n^0.62 of n bytes, at most. Room for a third of them is made among the narrow
+        entries and among the wide ones each: with half of that for the narrow, which then were doubled on the way, a
+        first pass over 3.5 to 8 MB took 2 to 4 % more, and later ones the same. ``moves`` is that of
+        :meth:`_grow_table`.
         """
         distinct = 3.45 * text_bytes**0.62
         wanted = distinct / 3 / MOST_LOAD
-        self._grow(wanted / 2 / self._narrow, wanted / self._wide, wanted / len(self._arrays[dtypes.WORK_ARENA]))
+        arena = len(self._arrays[dtypes.WORK_ARENA])
+        self._grow(wanted / self._narrow, wanted / self._wide, wanted / arena, moves)
 
     @property
     def cache_bytes(self) -> int:
@@ -249,10 +268,10 @@ class Scratch:
         """Whether the cache may take so many bytes more."""
         return self.budget is None or self.budget.grants(self, self.cache_bytes + more)
 
-    def _grow(self, narrow: float = 1.0, wide: float = 1.0, arena: float = 1.0) -> bool:
+    def _grow(self, narrow: float = 1.0, wide: float = 1.0, arena: float = 1.0, moves: Moves | None = None) -> bool:
         """Make the parts of the cache at least so many times as large, by powers of two, as far as they may be.
 
-        Returns whether every part that was to grow has.
+        Returns whether every part that was to grow has. ``moves`` is that of :meth:`_grow_table`.
         """
         if max(narrow, wide, arena) <= 1:
             return True
@@ -270,7 +289,7 @@ class Scratch:
                     break
                 doublings -= 1
         if sizes[:2] != before[:2]:
-            self._grow_table(sizes[0], sizes[1])
+            self._grow_table(sizes[0], sizes[1], moves)
         if sizes[2] != before[2]:
             grown = np.empty(sizes[2], np.uint32)
             used = int(self.record[dtypes.WORK_ARENA_USED])
@@ -279,18 +298,40 @@ class Scratch:
         wanted = zip((narrow, wide, arena), sizes, before, strict=True)
         return all(new > old for factor, new, old in wanted if factor > 1)
 
-    def _grow_table(self, narrow: int, wide: int) -> None:
-        old, old_wide_base = self._arrays[dtypes.WORK_TABLE], self._wide_base()
+    def _grow_table(self, narrow: int, wide: int, moves: Moves | None) -> None:
+        """Make the table larger; its entries are moved at once, or by the caller, who finds them in ``moves``."""
+        old, parts = self._arrays[dtypes.WORK_TABLE], self._parts()
         self._make_table(narrow, wide)
-        cache.move_entries(address_of(old), len(old), old_wide_base, self.address)
+        if moves is None:
+            for arguments in move_arguments({self: (old, parts)}):
+                cache.move_entries(*arguments)
+        else:
+            moves.setdefault(self, (old, parts))  # in one that was made before, and is left already, is nothing yet
 
-    def make_room(self, part_done: float) -> None:
-        """Make the parts of the cache larger that, by Heaps' law, will be full before a call ends."""
+    def _parts(self) -> tuple[_Part, _Part]:
+        """For each part of the table the arguments of :func:`cache.move_entries` but for the last."""
+        table = int(self.record[dtypes.WORK_TABLE])
+        return (
+            (table + 8 * dtypes.NARROW_BASE, self._narrow, dtypes.NARROW_WORDS, self.address),
+            (table + 8 * self._wide_base(), self._wide, dtypes.WIDE_WORDS, self.address),
+        )
+
+    def make_room(self, part_done: float, moves: Moves | None = None) -> None:
+        """Make the parts of the cache larger that, by Heaps' law, will be full before a call ends.
+
+        ``moves`` is that of :meth:`_grow_table`.
+        """
         record, rest = self.record, _growth(part_done)
-        narrow = int(record[dtypes.WORK_NARROW_USED]) / int(record[dtypes.WORK_NARROW_LIMIT])
-        wide = int(record[dtypes.WORK_WIDE_USED]) / int(record[dtypes.WORK_WIDE_LIMIT])
-        arena = int(record[dtypes.WORK_ARENA_USED]) / len(self._arrays[dtypes.WORK_ARENA])
-        self._grow(rest * narrow, rest * wide, rest * arena)
+
+        def factor(used: int, limit: int) -> float:
+            """How many times as large; what would be full by a little is doubled, too, as all workers stand still."""
+            wanted = rest * used / limit
+            return max(wanted, 1.1) if wanted * math.sqrt(2) > 1 else 1.0
+
+        narrow = factor(int(record[dtypes.WORK_NARROW_USED]), int(record[dtypes.WORK_NARROW_LIMIT]))
+        wide = factor(int(record[dtypes.WORK_WIDE_USED]), int(record[dtypes.WORK_WIDE_LIMIT]))
+        arena = factor(int(record[dtypes.WORK_ARENA_USED]), len(self._arrays[dtypes.WORK_ARENA]))
+        self._grow(narrow, wide, arena, moves)
 
     def wipe(self) -> None:
         """Forget every cached pretoken."""
@@ -299,18 +340,19 @@ class Scratch:
         self.record[dtypes.WORK_WIDE_USED] = 0
         self.record[dtypes.WORK_ARENA_USED] = 0
 
-    def mend(self, status: int, part_done: float = 1.0) -> None:
+    def mend(self, status: int, part_done: float = 1.0, moves: Moves | None = None) -> None:
         """Do what a kernel's NEED_ status asks for, so that it can be called again.
 
         ``part_done`` is the part of a call's text that is behind: from it follows how much the rest will want, by
         Heaps' law again. Doubling step by step cost a fifth of a first pass over Chinese.
+        ``moves`` is that of :meth:`_grow_table`.
 
         Raises ValueError where a piece of text is too long to be merged at all.
         """
         needed = int(self.record[dtypes.WORK_NEEDED])
         rest = max(2.0, _growth(part_done))
         if status in CACHE_FULL:
-            if not self._grow(**{CACHE_FULL[status]: rest}):
+            if not self._grow(**{CACHE_FULL[status]: rest}, moves=moves):
                 self.wipe()
                 if status == dtypes.NEED_ARENA and needed > len(self._arrays[dtypes.WORK_ARENA]):
                     # Not even an empty arena holds this one, whatever the budget: it would be asked for for ever.

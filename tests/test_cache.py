@@ -9,7 +9,7 @@ import small
 import texts
 from numbatok import scratch as scratch_module
 from numbatok.kernels import cache, dtypes
-from numbatok.scratch import Scratch
+from numbatok.scratch import Moves, Scratch, move_arguments
 from support import address_of, array_of, engine_of, new_scratch
 
 TINY = {"NARROW_ENTRIES": 2, "WIDE_ENTRIES": 2}
@@ -156,19 +156,40 @@ def test_entries_that_begin_at_one_place(small_ranks, naive_ranks) -> None:
     assert scratch.record[dtypes.WORK_MISSES] == len(narrow) + len(wide)
 
 
-def test_moving_entries_moves_all() -> None:
-    """``move_entries`` returns how many entries were in use, and the new table has as many."""
+@pytest.mark.parametrize(("narrow_times", "wide_times"), [(4, 2), (1, 2), (2, 1)])
+def test_moving_entries_moves_all(narrow_times: int, wide_times: int) -> None:
+    """``move_entries`` returns how many entries were in use, and the new table, cleared by it, has as many."""
     tokenizer = small.by_ranks()
     tokenizer.encode(mixed_text(12))
     (scratch,) = engine_of(tokenizer).scratches.idle
-    old, old_wide_base = scratch._arrays[dtypes.WORK_TABLE], scratch._wide_base()
+    old, parts = scratch._arrays[dtypes.WORK_TABLE], scratch._parts()
     in_use = int(scratch.record[dtypes.WORK_NARROW_USED] + scratch.record[dtypes.WORK_WIDE_USED])
-    scratch._make_table(4 * scratch._narrow, 2 * scratch._wide)
-    assert cache.move_entries(address_of(old), len(old), old_wide_base, scratch.address) == in_use
+    scratch._make_table(narrow_times * scratch._narrow, wide_times * scratch._wide)
+    assert sum(cache.move_entries(*part, 0) for part in parts) == in_use
+    del old
     fresh = scratch._arrays[dtypes.WORK_TABLE]
     narrow = fresh[dtypes.NARROW_BASE : scratch._wide_base()].reshape(-1, dtypes.NARROW_WORDS)
     wide = fresh[scratch._wide_base() :].reshape(-1, dtypes.WIDE_WORDS)
     assert np.count_nonzero(narrow[:, 0]) + np.count_nonzero(wide[:, 3]) == in_use > 50
+
+
+def test_a_table_that_grows_twice_at_one_stop_keeps_its_entries() -> None:
+    """The caller moves them once, from the table that holds them to the last one that was made."""
+    tokenizer = small.by_ranks()
+    text = mixed_text(12)
+    tokenizer.encode(text)
+    (scratch,) = engine_of(tokenizer).scratches.idle
+    before = scratch.misses
+    ids = tokenizer.encode(text)
+    in_use, misses = scratch.entries, scratch.misses
+    uncached = misses - before  # what is too long for it
+    moves: Moves = {}
+    assert scratch._grow(narrow=2, moves=moves)
+    assert scratch._grow(wide=2, moves=moves)
+    moved = [cache.move_entries(*arguments) for arguments in move_arguments(moves)]
+    assert sum(moved) == in_use > 50
+    assert np.array_equal(tokenizer.encode(text), ids)
+    assert (scratch.entries, scratch.misses) == (in_use, misses + uncached)
 
 
 def test_room_is_made_ahead_for_what_a_text_will_bring() -> None:

@@ -409,10 +409,10 @@ def test_an_output_that_has_grown_is_kept_for_the_next_wave(monkeypatch: pytest.
     """No worker stops twice for want of the same room: each stop is one of all workers."""
     mend, stops = Scratch.mend, []
 
-    def noted(scratch: Scratch, status: int, part_done: float = 1.0) -> None:
+    def noted(scratch: Scratch, status: int, *arguments: object) -> None:
         if status == dtypes.NEED_OUTPUT:
             stops.append((scratch.address, len(scratch.output)))
-        mend(scratch, status, part_done)
+        mend(scratch, status, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Scratch, "mend", noted)
     rng = random.Random(8)
