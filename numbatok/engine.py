@@ -305,6 +305,7 @@ class Engine:
         with self.scratch() as scratch:
             scratch.set_actions(call.actions)
             scratch.restart()
+            scratch.expect(call.expected)
             scratch.record[dtypes.WORK_TRIES_OFF] = self.tries_off if documents.are_cut else 0
             try:
                 if call.count_only:
