@@ -25,6 +25,7 @@ class Call(NamedTuple):
     count_only : whether ids are only counted
     end : the id that is put after each text, or None
     aligned : whether it is kept what the characters of normalized text stand for: offsets are asked for next
+    expected : bytes of text that a thread's cache is to be ready for: of this call, and of others that follow it
     check : called now and then; what it raises ends the call
     """
 
@@ -37,6 +38,7 @@ class Call(NamedTuple):
     count_only: bool = False
     end: int | None = None
     aligned: bool = False
+    expected: int = 0
     check: Check = None
 
     def place(self, ids: AnyIds) -> AnyIds:

@@ -306,17 +306,17 @@ class Engine:
         with self.scratch() as scratch:
             scratch.set_actions(call.actions)
             scratch.restart()
+            scratch.expect(call.expected)
             scratch.record[dtypes.WORK_TRIES_OFF] = self.tries_off if documents.are_cut else 0
-            is_new = call.id_type is np.uint32 and call.out is None
-            encode_all = self.count_all if call.count_only else self.encode_all if is_new else self._encode_inside
             try:
-                ids: AnyIds = encode_all(scratch, *places, total, call.check)
+                if call.count_only:
+                    ids: AnyIds = self.count_all(scratch, *places, total, call.check)
+                elif call.id_type is np.uint32 and call.out is None:
+                    ids = self.encode_all(scratch, *places, total, call.check)
+                else:
+                    ids = self._encode_groups(scratch, *places, total, call)
             except DisallowedToken as found:
                 raise self.found_in(documents, frame, found) from None
-            if not call.count_only:
-                ids = call.place(ids)
-            if encode_all == self._encode_inside:
-                scratch.end_waves()
             scratch.record[dtypes.WORK_TRIES_OFF] = 0
         return ids, ends
 
@@ -601,20 +601,35 @@ class Engine:
         output.resize(status, refcheck=False)  # gives the rest back; nobody else has seen the array
         return output
 
-    def _encode_inside(
-        self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int, check: Check = None
-    ) -> Ids:
-        """Encode documents into the scratch's own buffer, a view of which the caller copies before it is used again.
-
-        What is copied anyway, to be uint16 or to be in ``out``, needs no fresh memory, which is dearer than the copy.
-        """
+    def _encode_groups(
+        self, scratch: Scratch, addresses: int, lengths: int, ends: int, count: int, total: int, call: Call
+    ) -> AnyIds:
+        """Encode documents by groups into the caller's array, or a new one, by way of the scratch's own buffer."""
         scratch.expect(total)
-        scratch.begin_wave(total // 2, count_only=False)
-        while (status := self.encode_documents(scratch.address, addresses, lengths, ends, count)) < 0:
-            if check:
-                check()
-            self.mend(scratch, status, self.part_done(scratch, count, total))
-        return scratch.output[:status]
+        scratch.begin_wave(dtypes.GROUP_TEXT, count_only=False)
+        ids = np.empty(total // 2, call.id_type) if call.out is None else call.out
+        groups = np.zeros(dtypes.GROUPS_FIELDS, np.int64)
+        groups[: dtypes.GROUPS_DONE] = address_of(ids), len(ids), ids.itemsize
+        places = addresses, lengths, ends, count, address_of(groups)
+        while (status := encode.encode_groups(scratch.address, *places)) < 0:
+            if call.check:
+                call.check()
+            if status != dtypes.NEED_ROOM:
+                self.mend(scratch, status, self.part_done(scratch, count, total))
+            elif call.out is not None:  # the rest is counted, to be told
+                groups[dtypes.GROUPS_ITEM_BYTES] = 0
+            else:
+                done = int(groups[dtypes.GROUPS_DONE])
+                grown = np.empty(len(ids) + len(ids) // 2 + int(scratch.record[dtypes.WORK_OUTPUT_USED]), call.id_type)
+                grown[:done] = ids[:done]
+                ids = grown
+                groups[:2] = address_of(ids), len(ids)
+        scratch.end_waves()
+        if call.out is None:
+            ids.resize(status, refcheck=False)  # gives the rest back; nobody else has seen the array
+            return ids
+        call.check_room(status)
+        return ids[:status]
 
     @staticmethod
     def mend(scratch: Scratch, status: int, part_done: float = 1.0) -> None:

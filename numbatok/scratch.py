@@ -42,12 +42,14 @@ _MERGE_BUFFERS = (
 )
 
 
-def _growth(part_done: float) -> float:
-    """How many times as much as now a cache will hold, with ``part_done`` of a text behind, by Heaps' law.
+def _growth(before: int, now: int, part_done: float) -> float:
+    """How many times as much as ``now`` a part of the cache will hold when a call ends, by Heaps' law.
 
-    Less what rounding it up to a power of two adds.
+    ``part_done`` of the call's text is behind, and what it has added to the ``before`` tells of what it will add: one
+    of many calls over the same kind of text adds little. Less what rounding it up to a power of two adds.
     """
-    return math.pow(max(part_done, 1e-3), -0.75) / math.sqrt(2)
+    added = (now - before) * math.pow(max(part_done, 1e-3), -0.75)
+    return (before + added) / max(now, 1) / math.sqrt(2)
 
 
 def move_arguments(moves: Moves) -> list[tuple[int, ...]]:
@@ -103,6 +105,7 @@ class Scratch:
         self.run: Callable[[Any], Any] = _nothing
         self._methods: dict[Method, Callable[[Any], Any]] = {}
         self.budget = budget
+        self._used_before = (0, 0, 0)  # of narrow and wide entries and the arena, when the call began
         self._make_table(NARROW_ENTRIES, WIDE_ENTRIES)
         self.wipe()
         if budget is not None:
@@ -239,6 +242,7 @@ class Scratch:
         first pass over 3.5 to 8 MB took 2 to 4 % more, and later ones the same. ``moves`` is that of
         :meth:`_grow_table`.
         """
+        self._used_before = self._used()
         distinct = 3.45 * text_bytes**0.62
         wanted = distinct / 3 / MOST_LOAD
         arena = len(self._arrays[dtypes.WORK_ARENA])
@@ -249,10 +253,15 @@ class Scratch:
         """Memory that the cache takes."""
         return self._arrays[dtypes.WORK_TABLE].nbytes + self._arrays[dtypes.WORK_ARENA].nbytes
 
+    def _used(self) -> tuple[int, int, int]:
+        """(narrow entries, wide entries, words of the arena) in use."""
+        narrow, wide, arena = self.record[[dtypes.WORK_NARROW_USED, dtypes.WORK_WIDE_USED, dtypes.WORK_ARENA_USED]]
+        return int(narrow), int(wide), int(arena)
+
     @property
     def entries(self) -> int:
         """Pretokens in the cache."""
-        return int(self.record[dtypes.WORK_NARROW_USED] + self.record[dtypes.WORK_WIDE_USED])
+        return sum(self._used()[:2])
 
     @property
     def pieces(self) -> int:
@@ -316,22 +325,22 @@ class Scratch:
             (table + 8 * self._wide_base(), self._wide, dtypes.WIDE_WORDS, self.address),
         )
 
+    def _growths(self, part_done: float) -> list[float]:
+        """How many times as much as now each part of the cache will hold when a call ends."""
+        pairs = zip(self._used_before, self._used(), strict=True)
+        return [_growth(before, now, part_done) for before, now in pairs]
+
     def make_room(self, part_done: float, moves: Moves | None = None) -> None:
         """Make the parts of the cache larger that, by Heaps' law, will be full before a call ends.
 
-        ``moves`` is that of :meth:`_grow_table`.
+        What would be full by a little is doubled, too, as all workers stand still. ``moves`` is that of
+        :meth:`_grow_table`.
         """
-        record, rest = self.record, _growth(part_done)
-
-        def factor(used: int, limit: int) -> float:
-            """How many times as large; what would be full by a little is doubled, too, as all workers stand still."""
-            wanted = rest * used / limit
-            return max(wanted, 1.1) if wanted * math.sqrt(2) > 1 else 1.0
-
-        narrow = factor(int(record[dtypes.WORK_NARROW_USED]), int(record[dtypes.WORK_NARROW_LIMIT]))
-        wide = factor(int(record[dtypes.WORK_WIDE_USED]), int(record[dtypes.WORK_WIDE_LIMIT]))
-        arena = factor(int(record[dtypes.WORK_ARENA_USED]), len(self._arrays[dtypes.WORK_ARENA]))
-        self._grow(narrow, wide, arena, moves)
+        record, used = self.record, self._used()
+        rooms = record[dtypes.WORK_NARROW_LIMIT], record[dtypes.WORK_WIDE_LIMIT], record[dtypes.WORK_ARENA + 1]
+        loads = (now / int(room) for now, room in zip(used, rooms, strict=True))
+        wanted = (load * rest for load, rest in zip(loads, self._growths(part_done), strict=True))
+        self._grow(*(max(factor, 1.1) if factor * math.sqrt(2) > 1 else 1.0 for factor in wanted), moves)
 
     def wipe(self) -> None:
         """Forget every cached pretoken."""
@@ -339,6 +348,7 @@ class Scratch:
         self.record[dtypes.WORK_NARROW_USED] = 0
         self.record[dtypes.WORK_WIDE_USED] = 0
         self.record[dtypes.WORK_ARENA_USED] = 0
+        self._used_before = (0, 0, 0)
 
     def mend(self, status: int, part_done: float = 1.0, moves: Moves | None = None) -> None:
         """Do what a kernel's NEED_ status asks for, so that it can be called again.
@@ -350,9 +360,9 @@ class Scratch:
         Raises ValueError where a piece of text is too long to be merged at all.
         """
         needed = int(self.record[dtypes.WORK_NEEDED])
-        rest = max(2.0, _growth(part_done))
         if status in CACHE_FULL:
-            if not self._grow(**{CACHE_FULL[status]: rest}, moves=moves):
+            part = list(CACHE_FULL).index(status)
+            if not self._grow(**{CACHE_FULL[status]: max(2.0, self._growths(part_done)[part])}, moves=moves):
                 self.wipe()
                 if status == dtypes.NEED_ARENA and needed > len(self._arrays[dtypes.WORK_ARENA]):
                     # Not even an empty arena holds this one, whatever the budget: it would be asked for for ever.

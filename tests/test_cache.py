@@ -205,3 +205,18 @@ def test_room_is_made_ahead_for_what_a_text_will_bring() -> None:
     scratch.make_room(0.1)
     assert (scratch._narrow, scratch._wide) == (2 * scratch_module.NARROW_ENTRIES, 2 * scratch_module.WIDE_ENTRIES)
     assert len(scratch.tables()[dtypes.WORK_ARENA]) == scratch_module.ARENA_WORDS
+
+
+def test_room_is_made_for_what_a_call_adds() -> None:
+    """One of many calls over the same kind of text adds little to what the earlier ones have left."""
+    scratch = new_scratch(small.by_ranks())
+    limit = int(scratch.record[dtypes.WORK_NARROW_LIMIT])
+    scratch.record[dtypes.WORK_NARROW_USED] = limit - 10
+    scratch.expect(1000)
+    scratch.record[dtypes.WORK_NARROW_USED] = limit
+    scratch.mend(dtypes.NEED_NARROW, 0.01)
+    assert scratch._narrow == 2 * scratch_module.NARROW_ENTRIES
+    fresh = new_scratch(small.by_ranks())
+    fresh.record[dtypes.WORK_NARROW_USED] = limit
+    fresh.mend(dtypes.NEED_NARROW, 0.01)
+    assert fresh._narrow == 32 * scratch_module.NARROW_ENTRIES

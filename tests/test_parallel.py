@@ -277,6 +277,26 @@ def test_out_and_dtype(tmp_path) -> None:
                 assert exact == alone
 
 
+def test_documents_by_groups() -> None:
+    """Ids that do not stay where they are made: of documents larger and smaller than a group, one id a byte or less."""
+    tokenizer = small.by_ranks()
+    rng = random.Random(7)
+    dense = bytes(rng.choices(range(1, 32), k=5 * dtypes.GROUP_TEXT)).decode()
+    documents = ["", dense, *(texts.random_text(rng, 50) for _ in range(2000)), "", dense[:100], "a" * 100_000, ""]
+    alone = tokenizer.encode_batch(documents, num_threads=1)
+    assert len(alone.ids) > sum(map(len, documents)) // 2  # more than there is room for at first
+    for dtype in (np.uint16, np.uint32):
+        assert tokenizer.encode_batch(documents, dtype=dtype, num_threads=1) == alone
+        out = np.zeros(len(alone.ids) + 1, dtype)
+        assert tokenizer.encode_batch(documents, out=out, num_threads=1) == alone
+        assert out[-1] == 0
+        out[:] = 0
+        with pytest.raises(ValueError, match=f"room for 1000 ids, but the texts have {len(alone.ids)}"):
+            tokenizer.encode_batch(documents, out=out[:1000], num_threads=1)
+        assert not out[1000:].any()
+    assert tokenizer.encode_batch([], dtype=np.uint16, num_threads=1).ids.dtype == np.uint16
+
+
 def test_wrong_out_and_dtype(gpt2: Tokenizer) -> None:
     """What can't take ids is refused before anything is encoded."""
     with pytest.raises(TypeError, match="out must be a NumPy array"):

@@ -28,7 +28,7 @@ import small
 from numbatok import cli
 from numbatok.pipelines import InputError, encode_files, manifest, overlap, readers, sink, writers
 from numbatok.pipelines import run as run_module
-from numbatok.pipelines.blocks import Block, resized
+from numbatok.pipelines.blocks import Block, Fault, resized
 from numbatok.pipelines.manifest import digest_of
 from numbatok.pipelines.overlap import SPARE, Crew
 from support import output_of
@@ -306,6 +306,22 @@ def test_blocks_are_cut_and_joined():
         given = [length for each in blocks for length in each.texts.lengths.tolist()]
         assert [length for each in made for length in each.texts.lengths.tolist()] == given
         assert all(len(each) <= 1 or sum(each.texts.lengths) <= size for each in made)
+        assert [at for each in made for at in each.places[:, 2].tolist()] == [
+            number for each in blocks for number in range(len(each))
+        ]
+
+
+def test_blocks_are_cut_evenly():
+    """What is a little more than a block is not one and a very small one: each costs as much as a whole one."""
+    from numbatok.columns import Column
+
+    texts = Column(np.zeros(21, np.int64), np.full(21, 100, np.int64), None)
+    fault = Fault("file", "", "bad")
+    faults = [(0, fault), (11, fault), (21, fault)]
+    given = Block(texts, np.zeros((21, 3), np.int64), faults=faults)
+    made = list(resized([given, given], 2000))
+    assert [len(each) for each in made] == [10, 11, 10, 11]
+    assert [[at for at, _ in each.faults] for each in made] == 2 * [[0], [1, 11]]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

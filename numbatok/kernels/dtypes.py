@@ -42,6 +42,7 @@ DISALLOWED = -7  # an added token that the caller does not allow is in the text
 NEED_MARKS = -8  # the marks of failed overruns need more room
 PAUSED = -9  # WORK_LEFT bytes are done: the caller may look whether it is interrupted, and calls again
 MISSED = -10  # the scan does not come by the place where the next worker begins: WORK_POSITION is the last before
+NEED_ROOM = -11  # where ids go in the end is too small: what is in the output is still to go there
 
 # Hashing: odd constants with well-mixed bits (2^64 over the golden ratio, and the second one of xxHash).
 HASH_LOW = np.uint64(0x9E3779B97F4A7C15)
@@ -301,6 +302,13 @@ JOB_WARM_UP = 20  # bytes before a guess where the walk that looks for a seam be
 JOB_ARGUMENTS = 21  # of that kernel: how many
 JOB_STOP = 22  # 1: a worker needs something; stop soon, and take no more tasks
 JOB_FIELDS = 23
+
+# Where the ids of a call go by groups of documents.
+GROUPS_OUTPUT = 0  # uint32 or uint16 ...
+GROUPS_ITEM_BYTES = 2  # ... so many bytes each, or 0 where ids are only counted
+GROUPS_DONE = 3  # how many have gone there
+GROUPS_FIELDS = 4
+GROUP_TEXT = 1 << 16  # bytes of documents in a group
 
 # A share: the place of its next task, and where it ends. Each has a cache line of its own.
 SHARE_NEXT = 0

@@ -65,7 +65,7 @@ from numbatok.kernels.dtypes import (
     WORK_UNTIL,
     WORK_VIEW,
 )
-from numbatok.kernels.encode import begin_at
+from numbatok.kernels.encode import begin_at, copy_ids
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, put, set_field, table, take_number
 from numbatok.kernels.intrinsics_vector import finish_streams, stream_32_bytes
 from numbatok.kernels.jit import helper, kernel
@@ -256,18 +256,17 @@ def call_rows(shared, worker):
 
 
 @helper
-def _copy(address, source, streams):
-    """Copy a uint32 array to an address; ``streams`` says whether past the caches."""
+def _stream(address, source):
+    """Copy a uint32 array to an address, past the caches."""
     count = len(source)
     target = array_at(address, count, np.uint32)
     i = np.int64(0)
-    if streams:
-        while i < count and (address + 4 * i) & 31 != 0:
-            put(target, i, at(source, i))
-            i += 1
-        while i + 8 <= count:
-            stream_32_bytes(target, i, source, i)
-            i += 8
+    while i < count and (address + 4 * i) & 31 != 0:
+        put(target, i, at(source, i))
+        i += 1
+    while i + 8 <= count:
+        stream_32_bytes(target, i, source, i)
+        i += 8
     while i < count:
         put(target, i, at(source, i))
         i += 1
@@ -302,9 +301,8 @@ def gather_tasks(shared, worker):
         if item_bytes == 0 or flat + count > room:
             continue
         source = array_at(field(at(scratches, field(task, TASK_WORKER)), WORK_OUTPUT) + 4 * place, count, np.uint32)
-        if item_bytes == 4:
-            _copy(field(shared, JOB_OUTPUT) + 4 * flat, source, streams)
+        address = field(shared, JOB_OUTPUT) + item_bytes * flat
+        if streams and item_bytes == 4:
+            _stream(address, source)
         else:
-            narrow = array_at(field(shared, JOB_OUTPUT) + 2 * flat, count, np.uint16)
-            for i in range(count):
-                put(narrow, i, np.uint16(at(source, i)))
+            copy_ids(address, item_bytes, source)

@@ -12,8 +12,9 @@ from numbatok.pipelines.inputs import Input
 
 #: Columns of a block's places.
 INPUT, POSITION, NUMBER = range(3)
+PLACE_FIELDS = 3
 
-_DOCUMENT_COST = 64  # bytes of memory that a document takes besides its text
+_DOCUMENT_COST = 64  # bytes: what a document takes at least, of an empty one its places
 
 
 class Fault(NamedTuple):
@@ -38,8 +39,8 @@ class Block:
     Attributes
     ----------
     texts : the documents
-    places : int64[documents, 3], for each the number of its input; the position behind it, in bytes of the text of a
-        file, decompressed, or in rows; and its number in the file, counted as people do
+    places : int64[documents, PLACE_FIELDS], for each the number of its input; the position behind it, in bytes of the
+        text of a file, decompressed, or in rows; and its number in the file, counted as people do
     consumed : bytes of all inputs, as they are on the disk, that have been read once this block has
     faults : what could not be read, each with the number of the document before which it stood
     carried : a pyarrow.Table of columns that go with the documents, or None
@@ -95,7 +96,7 @@ class Block:
 def nothing() -> Block:
     """A block without documents."""
     none = np.empty(0, np.int64)
-    return Block(Column(none, none, None), np.empty((0, 3), np.int64))
+    return Block(Column(none, none, None), np.empty((0, PLACE_FIELDS), np.int64))
 
 
 def _joined(blocks: list[Block]) -> Block:
@@ -123,34 +124,45 @@ def _joined(blocks: list[Block]) -> Block:
 
 
 def resized(blocks: Iterable[Block], size: int) -> Iterator[Block]:
-    """The same documents in blocks of about ``size`` bytes: of many small files, or of rows that are large."""
+    """The same documents in blocks of at most ``size`` bytes, and at least half of that: of many small files, or of
+    rows that are large. Only a document that is longer is a larger block.
+    """
     waiting: list[Block] = []
     held = 0
     try:
         for block in blocks:
-            if waiting and (block.part is not None or block.is_json != waiting[-1].is_json):
+            # Of empty documents there may not be any number in a block either.
+            costs = np.maximum(block.texts.lengths, _DOCUMENT_COST)
+            total = int(costs.sum())
+            if waiting and (held + total > size or block.part is not None or block.is_json != waiting[-1].is_json):
                 yield _joined(waiting)
                 waiting, held = [], 0
             if block.part is not None:
                 yield block
                 continue
-            # Of empty documents there may not be any number in a block either.
-            ends = np.append(0, np.cumsum(block.texts.lengths + _DOCUMENT_COST))
-            done = 0
-            while held + int(ends[-1] - ends[done]) > size:
-                stop = int(np.searchsorted(ends, ends[done] + size - held, side="right")) - 1
-                if stop == done and not waiting:  # one that is longer than a block
-                    stop += 1
-                if stop > done:
-                    waiting.append(block.slice(done, stop))
-                yield _joined(waiting)
-                waiting, held, done = [], 0, stop
-            if done < len(block) or len(block) == 0:
-                waiting.append(block.slice(done, len(block)) if done else block)
-            held += int(ends[-1] - ends[done])
+            if total > size:
+                *whole, block = _cut_evenly(block, costs, size)
+                yield from whole
+                total = int(np.maximum(block.texts.lengths, _DOCUMENT_COST).sum())
+            waiting.append(block)
+            held += total
     except InputError:
         if waiting:  # a fault in what is before it is the first one
             yield _joined(waiting)
         raise
     if waiting:
         yield _joined(waiting)
+
+
+def _cut_evenly(block: Block, costs: npt.NDArray[np.int64], size: int) -> list[Block]:
+    """A block in parts that cost about the same, each of them at most ``size`` unless it is one document."""
+    ends = np.append(0, np.cumsum(costs))
+    parts = []
+    done = 0
+    while done < len(block):
+        rest = int(ends[-1] - ends[done])
+        aim = ends[done] + rest // -(-rest // size)
+        stop = max(int(np.searchsorted(ends, aim, side="right")) - 1, done + 1)
+        parts.append(block.slice(done, stop))
+        done = stop
+    return parts

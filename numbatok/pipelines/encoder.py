@@ -49,6 +49,7 @@ class Encoder:
         end: int | None,
         num_threads: int | None,
         block_bytes: int,
+        expected: int,
         stop_at_fault: bool,
         field: str,
         columns: Sequence[str],
@@ -56,6 +57,7 @@ class Encoder:
         self._tokenizer, self._inputs, self._options, self._end = tokenizer, inputs, options, end
         self._field, self._columns = field, columns
         self._id_type, self._threads, self._block_bytes = id_type, num_threads, block_bytes
+        self._expected = expected
         self._stop_at_fault = stop_at_fault
         self._stream: Any = None  # of the document that comes in parts
         self._broken = ""  # why it cannot be encoded
@@ -92,7 +94,7 @@ class Encoder:
         # Threads have a block each: they wait for nobody.
         is_large = int(block.texts.lengths.sum()) > self._block_bytes  # a document that could not be cut
         threads = self._threads if is_large else 1
-        options = {**self._options, "dtype": self._id_type, "num_threads": threads}
+        options = {**self._options, "dtype": self._id_type, "num_threads": threads, "expected": self._expected}
         return encode_ended(self._tokenizer, block.texts, self._end, **options)
 
     def _refused(self, block: Block) -> dict[int, Fault]:

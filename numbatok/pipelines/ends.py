@@ -58,13 +58,15 @@ def encode_ended(
     disallowed_special: AllowedSpecial = (),
     num_threads: int | None = None,
     dtype: npt.DTypeLike | None = None,
+    expected: int = 0,
 ) -> TokenBatch:
     """``Tokenizer.encode_batch`` with an id more, if there is one, at the end of each document that is not null.
 
-    The kernel puts it there: to join it to ids that were there took 7 % of a run's time.
+    The kernel puts it there: to join it to ids that were there took 7 % of a run's time. ``expected`` is as
+    :class:`numbatok.calls.Call` has it.
     """
     engine = tokenizer._start()
     actions = tokenizer._actions(engine, allowed_special, disallowed_special, errors)
     id_type = id_type_of(dtype, None, tokenizer.vocab_size)
-    call = Call(actions, errors, bool(add_special_tokens), num_threads, id_type, end=end)
+    call = Call(actions, errors, bool(add_special_tokens), num_threads, id_type, end=end, expected=expected)
     return tokenizer._encode_batch(engine, texts, None, call)

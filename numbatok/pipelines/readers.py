@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from numbatok.columns import Column, column_of
 from numbatok.memory import address_of
-from numbatok.pipelines.blocks import Block, Fault, InputError, nothing, resized
+from numbatok.pipelines.blocks import INPUT, NUMBER, PLACE_FIELDS, POSITION, Block, Fault, InputError, nothing, resized
 from numbatok.pipelines.inputs import READ_ERRORS, Input, Source
 from numbatok.rows import library
 
@@ -88,7 +88,8 @@ def read_all(inputs: Sequence[Input], reading: Reading, start: Place, stop_at_fa
             for block in _read(inputs[number], reading, buffers, place):
                 if stop_at_fault and block.faults:
                     raise InputError(str(block.faults[0][1]))
-                yield replace(block, consumed=done + block.consumed)
+                block.consumed += done
+                yield block
             done += inputs[number].size or 0
 
     return resized(blocks(), reading.block_bytes)
@@ -109,7 +110,8 @@ def _read(given: Input, reading: Reading, buffers: _Buffers, start: Place) -> It
         else:
             lines = replace(reading, separator=b"\n", in_parts=False)
             for block in _text(source, given, buffers, lines, start):
-                yield replace(block, is_json=True)
+                block.is_json = True
+                yield block
 
 
 def _fault(given: Input, where: str, error: Exception | str, consumed: int | None = None) -> Block:
@@ -119,6 +121,14 @@ def _fault(given: Input, where: str, error: Exception | str, consumed: int | Non
     block.faults.append((0, Fault(given.shown, where, reason or str(error) or type(error).__name__)))
     block.consumed = (given.size or 0) if consumed is None else consumed
     return block
+
+
+def _places(number: int, positions: Numbers, first: int) -> Numbers:
+    """A block's places: documents of an input that end at these positions, and count from ``first`` on."""
+    places = np.empty((len(positions), PLACE_FIELDS), np.int64)
+    places[:, INPUT], places[:, POSITION] = number, positions
+    places[:, NUMBER] = np.arange(first, first + len(positions))
+    return places
 
 
 # --- text ---
@@ -209,10 +219,10 @@ def _text(source: Source, given: Input, buffers: _Buffers, reading: Reading, sta
             filled, position = keep, position + cut
             continue
         begins = np.append(0, ends[:-1] + width)
-        numbers = number + 1 + np.arange(len(ends))
-        behind = np.minimum(ends + width, filled)
-        places = np.stack([np.full(len(ends), start.input), position + behind, numbers], axis=1)
-        used = int(behind[-1])
+        used = min(int(ends[-1]) + width, filled)
+        places = _places(start.input, position + ends + width, number + 1)
+        places[-1, POSITION] = position + used  # nothing need stand behind the last one
+        number += len(ends)
         if partial:
             first = bytes(memoryview(buffer)[: int(ends[0])])
             yield replace(nothing(), part=first, places=places[:1], consumed=source.consumed)
@@ -223,7 +233,6 @@ def _text(source: Source, given: Input, buffers: _Buffers, reading: Reading, sta
         if len(ends):
             texts = Column(address_of(np.frombuffer(buffer, np.uint8)) + begins, ends - begins, kept)
             yield Block(texts, places, source.consumed)
-        number = int(numbers[-1])
         position += used
         if not at_end:
             # Of the same size always, whatever came before: so a document comes in parts in every run, or in none.
@@ -291,7 +300,7 @@ def _columnar(given: Input, reading: Reading, start: Place) -> Iterator[Block]:
             column = column_of(batch.column(reading.field))
             assert column is not None  # it is an Arrow array
             rows = row + np.arange(len(column))
-            places = np.stack([np.full(len(rows), start.input), rows + 1, rows], axis=1)
+            places = _places(start.input, rows + 1, row)
             carried = pyarrow.table(batch).select(carries).cast(reading.carried) if carries else None
             yield Block(column, places, int(share * (given.size or 0)), carried=carried)
             row += len(column)
@@ -323,7 +332,8 @@ def _parquet(pyarrow: Any, given: Input, wanted: list[str], size: int, row: int)
             for index in range(metadata.num_columns)
             if metadata.row_group(number).column(index).path_in_schema.split(".")[0] in wanted
         )
-        rows = max(1, min(_MOST_ROWS, size * total // max(weight, 1)))
+        # Somewhat fewer than a block has room for if all are alike: what is a little more than one would become two.
+        rows = max(1, min(_MOST_ROWS, size * total // max(weight + weight // 8, 1)))
         groups = list(range(group, metadata.num_row_groups))
         for batch in file.iter_batches(rows, row_groups=groups, columns=wanted, use_threads=False):
             behind = before + len(batch)

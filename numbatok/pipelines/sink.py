@@ -139,14 +139,14 @@ class Sink:
         if block.part is not None:
             self._add_part(block, batch, encoded.part_bytes)
             return
-        ends = np.cumsum(batch.lengths) * self._id_type.itemsize
         done = 0
         while done < len(batch):
-            before = int(ends[done - 1]) if done else 0
             room = self._shard_size - self._in_shard["tokens"] * self._id_type.itemsize
-            stop = min(int(np.searchsorted(ends, before + room)) + 1, len(batch))
+            ends = batch.offsets[done + 1 :]
+            wanted = batch.offsets[done] + -(-room // self._id_type.itemsize)
+            stop = min(done + int(np.searchsorted(ends, wanted)) + 1, len(batch))
             carried = None if block.carried is None else block.carried.slice(done, stop - done)
-            documents = batch[done:stop]
+            documents = batch if stop - done == len(batch) else batch[done:stop]
             self._open().write(documents, carried)
             nulls = 0 if documents.validity is None else int((~documents.validity).sum())
             for fault in (fault for at, fault in block.faults if done <= at < stop):
