@@ -25,6 +25,7 @@ from numbatok.memory import address_of
 from numbatok.rows import Side
 from numbatok.scratch import PAUSE_BYTES
 from numbatok.streams import StreamEncoder
+from numbatok.suffixes import Fed, Suffixes
 
 if TYPE_CHECKING:
     from numbatok.engine import Engine
@@ -335,24 +336,6 @@ def is_local(engine: "Engine", parts: "Parts", data: npt.NDArray[np.uint8] | Non
     return engine.restless_table is not None and not engine.changes(address_of(data), len(data))
 
 
-class _Fed(NamedTuple):
-    """A stream that has been fed the beginning of a text."""
-
-    place: int  # up to where, in characters
-    tokens: int  # how many are certain
-    stream: StreamEncoder
-
-    def extended(self, part: str) -> "_Fed":
-        """Another one that has been fed more."""
-        stream = self.stream.copy()
-        return _Fed(self.place + len(part), self.tokens + len(stream.feed(part)), stream)
-
-    def count_with(self, part: str) -> int:
-        """How many tokens the text has if it ends after another part."""
-        fed = self.extended(part)
-        return fed.tokens + len(fed.stream.finish())
-
-
 class Whole:
     """A text of which each part is counted whole, through whatever the tokenizer does to it."""
 
@@ -377,11 +360,11 @@ class Whole:
         """The longest prefix or suffix of at most ``room`` tokens."""
         text = self._text
         whole = len(text)
+        # A stream may find a refused token in what is cut off.
+        refuses = bool((self._actions == dtypes.ADDED_REFUSED).any())
         if side == "left":
-            return text[
-                whole - last_within(lambda n: self.count(whole - n, whole), room, 0, whole, 4 * room, self.wide) :
-            ]
-        if (self._actions == dtypes.ADDED_REFUSED).any():  # which a stream may find in what is cut off
+            return text[whole - self._length_of_suffix(room, refuses) :]
+        if refuses:
             return text[: last_within(lambda n: self.count(0, n), room, 0, whole, 4 * room, self.wide)]
         fed, most = self._fed_within(room)
 
@@ -390,13 +373,34 @@ class Whole:
 
         return text[: last_within(count, room, fed.place, most, PARTS[-1], self.wide)]
 
-    def _fed_within(self, room: int) -> tuple[_Fed, int]:
+    def _length_of_suffix(self, room: int, refuses: bool) -> int:
+        """How many characters the longest suffix of at most ``room`` tokens has."""
+        whole = len(self._text)
+        least, guess = 0, 4 * room
+        suffixes = None if refuses or whole < PARTS[0] else Suffixes(self._text, self._stream(), PARTS[0])
+
+        def count(size: int) -> int:
+            told = suffixes.count(whole - size) if suffixes is not None and suffixes.are_told else None
+            return self.count(whole - size, whole) if told is None else told
+
+        if suffixes is not None and suffixes.are_told:
+            guess = self.wide
+            least, step = whole - suffixes.near(room), guess
+            while least > 0 and count(least) > room:
+                least, step = max(least - step, 0), 2 * step
+        return last_within(count, room, least, whole, guess, self.wide)
+
+    def _stream(self) -> StreamEncoder:
+        """A stream that is fed a part of the text from its beginning."""
+        return StreamEncoder(self._engine, self._parts, self._actions, ([], []), "strict")
+
+    def _fed_within(self, room: int) -> tuple[Fed, int]:
         """A stream that was fed a late prefix of at most ``room`` tokens, and a place after which no prefix fits.
 
         There more tokens than that are certain, whatever follows. It is looked for in smaller and smaller parts.
         """
         text = self._text
-        fed = [_Fed(0, 0, StreamEncoder(self._engine, self._parts, self._actions, ([], []), "strict"))]
+        fed = [Fed(0, 0, self._stream())]
         most = len(text)
         for size in PARTS:
             last = fed[-1]

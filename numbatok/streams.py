@@ -8,7 +8,7 @@ in that, and the rest is cut into pretokens and merged.
 import codecs
 import copy
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
@@ -63,6 +63,10 @@ class _Pretokens:
     @property
     def kept(self) -> int:
         return len(self._buffer)
+
+    @property
+    def state(self) -> Hashable:
+        return bytes(self._buffer), self._begun
 
     def copy(self) -> "_Pretokens":
         """Another one in the same state."""
@@ -168,6 +172,10 @@ class _Finder:
     @property
     def kept(self) -> int:
         return len(self._buffer)
+
+    @property
+    def state(self) -> Hashable:
+        return bytes(self._buffer), self._base, self._begin
 
     def copy(
         self, take_text: Callable[[bytes], None], end_text: Callable[[], None], take_token: Callable[[int], None]
@@ -389,6 +397,13 @@ class StreamEncoder:
         """About how many bytes are kept back."""
         stages = self._outer.kept + self._inner.kept + self._pretokens.kept + self._size
         return stages if self._normalizer is None else stages + self._normalizer.kept
+
+    @property
+    def state(self) -> Hashable:
+        """All that the ids of what follows depend on, besides the tokenizer, in a stream of ``str``."""
+        normalizer = None if self._normalizer is None else self._normalizer.state
+        waiting = b"".join(self._waiting), self._surrogate, self._begun
+        return waiting, self._outer.state, normalizer, self._inner.state, self._pretokens.state
 
     def _check(self) -> None:
         if self._finished:

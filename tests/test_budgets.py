@@ -4,6 +4,7 @@ import random
 import re
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from numbatok.normalizers import NFC, NFKD, Lowercase, Normalizer, Prepend, Stri
 from numbatok.parts import Parts
 from numbatok.patterns.known import WALKS
 from numbatok.patterns.rules import Split
+from numbatok.suffixes import Suffixes
 from numbatok.templates import Special, Template, Text
 from numbatok.truncation import Suffix
 from numbatok.vocabulary import Vocabulary
@@ -456,6 +458,38 @@ def test_prefixes_found_by_streams(name: str, monkeypatch: pytest.MonkeyPatch) -
             assert tokenizer.count(prefix) <= max(most, 0)
             longer = range(len(prefix) + 1, min(len(prefix) + 60, len(text) + 1))
             assert all(tokenizer.count(text[:end]) > most for end in longer)
+
+
+@pytest.mark.parametrize(
+    "name", ["steps", "lower", "nfc", "characters", "inside characters", "few bytes", "strip", "drops", "prefix space"]
+)
+def test_suffixes_told_by_streams(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where parts are counted whole, a stream that comes to stand as the whole text's does tells a suffix's count."""
+    monkeypatch.setattr("numbatok.counting.PARTS", (700, 60, 7))
+    tokenizer = MADE[name]()
+    rng = random.Random(name)
+    fragments = [*_FRAGMENTS, "the ", "Quick ", "aab", "= ", "x" * 40]
+    told = 0
+    for _ in range(8):
+        text = "".join(rng.choices(fragments, k=rng.randint(300, 900)))
+        with monkeypatch.context() as patch:
+            count_of = Suffixes.count
+
+            def checked(self: Suffixes, begin: int, text: str = text, count_of: Any = count_of) -> int | None:
+                nonlocal told
+                count: int | None = count_of(self, begin)
+                assert count in (None, tokenizer.count(text[begin:], add_special_tokens=False))
+                told += count is not None and len(text) - begin > 2_000
+                return count
+
+            patch.setattr(Suffixes, "count", checked)
+            count = tokenizer.count(text)
+            for most in {0, 1, count // 3, 9 * count // 10, count - 1, count}:
+                suffix = tokenizer.truncate(text, most, "left")
+                assert tokenizer.count(suffix) <= most
+                longer = range(len(suffix) + 1, min(len(suffix) + 60, len(text) + 1))
+                assert all(tokenizer.count(text[len(text) - size :]) > most for size in longer)
+    assert told > 100
 
 
 def test_bytes_without_a_token() -> None:

@@ -36,6 +36,7 @@ def test_same_and_other(widest: str, other: str, count: int) -> None:
         for before in ("", "xy"):
             assert has(before + part + other, len(before), count, packed)
             for changed in {0, place, count - 1}:
-                for wrong in (other, chr(ord(part[changed]) ^ 1), chr(ord(part[changed]) + 0x100)):
+                number = ord(part[changed])
+                for wrong in (other, *map(chr, (number ^ 1, number + 0x100, number & 0xFF, number & 0xFFFF))):
                     text = part[:changed] + wrong + part[changed + 1 :]
                     assert has(before + text, len(before), count, packed) == (text == part)

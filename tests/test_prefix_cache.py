@@ -102,6 +102,13 @@ def test_wide_characters(gpt2: Tokenizer) -> None:
     check(gpt2, conversation, max_bytes=64 << 20)
 
 
+@pytest.mark.parametrize(("wide", "narrow"), ["\u4e41A", "\u4e00\x00", "\U0001f600\uf600", "\U000100e9é"])
+def test_low_bits_alone(gpt2: Tokenizer, wide: str, narrow: str) -> None:
+    """A text is no other one whose wider characters have the same low bits."""
+    part = "Plain text, and more. " * 1000
+    check(gpt2, [part + wide + part, part + narrow + part + "more"], max_bytes=8 << 20)
+
+
 def test_no_place_to_go_on_from(gpt2: Tokenizer) -> None:
     """One long pretoken, and lone surrogates, which pair with those that follow."""
     check(gpt2, ["a" * length for length in (300, 9000, 20_000)] + ["a" * 20_000 + " b"], max_bytes=8 << 20)

@@ -359,7 +359,7 @@ def _find_added(view, work, match, text, length, segment, floor, limit, want):
 
 
 @helper
-def _last_meeting(view, work, text, length, base, stop, blocks, until):
+def last_meeting(view, work, text, length, base, stop, blocks, until):
     """The last place at or before ``until`` from which a fresh walk goes on as the one from ``base`` does.
 
     The blocks, whose bitmap is in ``WORK_STARTS``, reach beyond ``until``.
@@ -394,7 +394,7 @@ def _walk(view, work, text, length, base, stop, until, reach):
     if decided < 0:
         return base, decided
     if until <= decided and until - base < 64 * blocks:
-        end = _last_meeting(view, work, text, length, base, stop, blocks, until)
+        end = last_meeting(view, work, text, length, base, stop, blocks, until)
         return end, np.int64(0 if end == until else MISSED)
     if decided < stop:
         return base + last_start(starts, min(decided - base, 64 * blocks - 1)), np.int64(0)

@@ -95,6 +95,8 @@ def _all_same(address, count, item, size, widths, packed):
         length = min(count - first, PACKED_BLOCK)
         source = array_at(address + size * first, length, item)
         width = np.int64(at(width_of, block))
+        if width > size:  # one of its characters is beyond all that the text has
+            return np.int64(0)
         if width == 1:
             same = _same(source, array_at(packed + used, length, np.uint8), item)
         elif width == 2:

@@ -16,7 +16,7 @@ from numbatok.kernels.dtypes import (
     WORK_STARTS,
     WORK_VIEW,
 )
-from numbatok.kernels.encode import encode_region
+from numbatok.kernels.encode import encode_region, last_meeting
 from numbatok.kernels.intrinsics import array_at, at, call_kernel, field, load_u64, put, set_field, store_u64, table
 from numbatok.kernels.intrinsics_vector import copy_16_bytes
 from numbatok.kernels.jit import helper, kernel
@@ -51,9 +51,10 @@ def encode_decided(work, text, length, is_end, only_end):
     """Encode text from where a pretoken begins, ``WORK_POSITION``, without added tokens, as far as it is decided.
 
     Where ``is_end`` is 1 the text ends at its ``length``, and all is encoded; where it is 0 anything may follow, and a
-    pretoken that this could change is left. ``WORK_POSITION`` is where the rest begins then. The scratch's output has
-    room for all ids. Where ``only_end`` is 1 nothing is encoded: only that place is looked for. Returns how many ids,
-    or a status after which the call is to be repeated once mended.
+    pretoken that this could change is left. So are some tens of bytes: the place before which the rest begins is told
+    by the length alone, and texts that end alike leave the same. ``WORK_POSITION`` is where the rest begins then. The
+    scratch's output has room for all ids. Where ``only_end`` is 1 nothing is encoded: only that place is looked for.
+    Returns how many ids, or a status after which the call is to be repeated once mended.
     """
     view = field(work, WORK_VIEW)
     starts = table(work, WORK_STARTS, np.uint64)
@@ -80,7 +81,14 @@ def encode_decided(work, text, length, is_end, only_end):
             break
         end = length
         if decided < length:
-            end = base + last_start(starts, min(decided - base, 64 * blocks - 1))
+            if blocks == most:
+                until = max(min(decided, length - LOOK_AHEAD - 64), base)
+                end = last_meeting(view, work, text, length, base, length, blocks, until)
+                if end < 0:
+                    status = end
+                    break
+            else:
+                end = base + last_start(starts, min(decided - base, 64 * blocks - 1))
             if end == base:
                 if blocks == most:
                     break

@@ -5,6 +5,7 @@ The parts joined are the normal text of all. A text is cut only where normalizin
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,11 @@ class Stream(ABC):
     """
 
     kept = 0
+
+    @property
+    def state(self) -> Hashable:
+        """What makes it give other text than one that begins: equal in two of one normalizer that go on alike."""
+        return None
 
     @abstractmethod
     def feed(self, text: str) -> str:
@@ -50,6 +56,11 @@ class _Prepending(Stream):
         self._prefix = prefix
         self._begun = False
 
+    @property
+    def state(self) -> Hashable:
+        """See :class:`Stream`."""
+        return self._begun
+
     def feed(self, text: str) -> str:
         if self._begun or not text:
             return text
@@ -72,6 +83,11 @@ class _Keeping(Stream):
         other = copy.copy(self)  # with the same tables, which are a megabyte or two, and never change
         other._parts = list(self._parts)
         return other
+
+    @property
+    def state(self) -> Hashable:
+        """See :class:`Stream`."""
+        return "".join(self._parts)
 
     def feed(self, text: str) -> str:
         place = self._cut(text)
@@ -150,6 +166,11 @@ class Replacing(Stream):
         self._pattern, self._content = pattern, content
         self._tail = ""
 
+    @property
+    def state(self) -> Hashable:
+        """See :class:`Stream`."""
+        return self._tail
+
     def feed(self, text: str) -> str:
         """See :class:`Stream`."""
         text = self._tail + text
@@ -172,6 +193,11 @@ class _Stripping(Stream):
         self._left, self._right = normalizer.left, normalizer.right
         self._begun = False
         self._blanks: list[str] = []
+
+    @property
+    def state(self) -> Hashable:
+        """See :class:`Stream`."""
+        return self._begun, "".join(self._blanks)
 
     def feed(self, text: str) -> str:
         if self._left and not self._begun:
@@ -197,6 +223,11 @@ class _Stripping(Stream):
 class _Chain(Stream):
     def __init__(self, streams: list[Stream]) -> None:
         self._streams = streams
+
+    @property
+    def state(self) -> Hashable:
+        """See :class:`Stream`."""
+        return tuple(stream.state for stream in self._streams)
 
     def feed(self, text: str) -> str:
         for stream in self._streams:
