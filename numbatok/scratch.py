@@ -340,7 +340,8 @@ class Scratch:
         rooms = record[dtypes.WORK_NARROW_LIMIT], record[dtypes.WORK_WIDE_LIMIT], record[dtypes.WORK_ARENA + 1]
         loads = (now / int(room) for now, room in zip(used, rooms, strict=True))
         wanted = (load * rest for load, rest in zip(loads, self._growths(part_done), strict=True))
-        self._grow(*(max(factor, 1.1) if factor * math.sqrt(2) > 1 else 1.0 for factor in wanted), moves)
+        narrow, wide, arena = (max(factor, 1.1) if factor * math.sqrt(2) > 1 else 1.0 for factor in wanted)
+        self._grow(narrow, wide, arena, moves)
 
     def wipe(self) -> None:
         """Forget every cached pretoken."""
