@@ -588,7 +588,9 @@ class Engine:
             if status != dtypes.NEED_OUTPUT:
                 self.mend(scratch, status, done)
                 continue
-            wanted = max(int(record[dtypes.WORK_NEEDED]), len(output) + len(output) // 8, int(used / max(done, 0.01)))
+            wanted = max(
+                int(record[dtypes.WORK_NEEDED]), len(output) + len(output) // 8, int(1.1 * used / max(done, 0.01))
+            )
             grown = np.empty(min(wanted, max(total, int(record[dtypes.WORK_NEEDED]))) + slack, np.uint32)
             grown[:used] = output[:used]
             output = grown
