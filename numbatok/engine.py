@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from numbatok.offsets import Locator
     from numbatok.patterns.fallback import RegexRule
 
+LEAST_DENSITY = 0.5  # ids a byte of text for which there is room at least
 FEW_TEXTS = 32  # of a batch that is encoded text by text
 MOST_ROWS = 1 << 12  # of the parts between added tokens that a kernel call finds in a long text
 
@@ -107,7 +108,7 @@ class Engine:
             view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT if ascii_changes else dtypes.ANY_NON_ASCII
         elif self._cuts_text or parts.normalizer is not None:
             view[dtypes.VIEW_CHANGES] = dtypes.ANY_TEXT
-        self._density = 0.5  # ids a byte, for which there is room when a text is begun
+        self._density = LEAST_DENSITY
         self._frames: dict[tuple[bool, bool | None], Frame] = {
             (pair, special): frame_of(parts.template, pair, special)
             for pair in (False, True)
@@ -588,16 +589,15 @@ class Engine:
             if status != dtypes.NEED_OUTPUT:
                 self.mend(scratch, status, done)
                 continue
-            wanted = max(
-                int(record[dtypes.WORK_NEEDED]), len(output) + len(output) // 8, int(1.1 * used / max(done, 0.01))
-            )
-            grown = np.empty(min(wanted, max(total, int(record[dtypes.WORK_NEEDED]))) + slack, np.uint32)
+            needed = int(record[dtypes.WORK_NEEDED])
+            wanted = max(needed, len(output) + len(output) // 8, int(1.1 * used / max(done, 0.01)))
+            grown = np.empty(min(wanted, max(total, needed)) + slack, np.uint32)
             grown[:used] = output[:used]
             output = grown
             scratch.set_table(dtypes.WORK_OUTPUT, output)
-        if total > dtypes.CHUNK_BYTES and status > total * self._density:
+        if total > dtypes.CHUNK_BYTES:
             # The next text is expected to be alike: growing for each took a tenth of a later pass over JSON and Korean.
-            self._density = status / total
+            self._density = max(LEAST_DENSITY, 1.1 * status / total)
         scratch.use_small_output()
         scratch.shrink()
         output.resize(status, refcheck=False)  # gives the rest back; nobody else has seen the array
